@@ -1,0 +1,81 @@
+PYTHON ?= python3
+# Extra words for the resolver, for example: make lock LOCK_FLAGS=--upgrade
+LOCK_FLAGS ?=
+
+VENV := .venv
+TOOLS := .venv-tools
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Twice quiet: errors are still shown.
+PIP_INSTALL := -m pip --disable-pip-version-check install --quiet --quiet
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: require-python
+require-python: ## Fail unless PYTHON is 3.11 or newer
+	@command -v $(PYTHON) >/dev/null || { \
+		echo "error: '$(PYTHON)' was not found; name a Python 3.11 or newer with PYTHON=..." >&2; \
+		exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "error: Headway needs Python 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) -V 2>&1);" \
+			"name another with PYTHON=..." >&2; \
+		exit 1; }
+
+.PHONY: install
+install: $(STAMP) ## Make .venv with the locked dependencies and Headway itself
+
+# The environment is made afresh, so that nothing dropped from the lock stays behind.
+$(STAMP): pyproject.toml requirements.lock | require-python
+	@echo "Installing into $(VENV)"
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/python $(PIP_INSTALL) --require-hashes -r requirements.lock
+	@$(BIN)/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@test -x $(BIN)/headway
+	@touch $@
+
+.PHONY: test
+test: install ## Run every test that is not a soak test
+	@$(BIN)/python -m pytest -n 2
+
+.PHONY: soak
+soak: install ## Run the long tests
+	@$(BIN)/python -m pytest -m soak --timeout=3600
+
+.PHONY: check
+check: install ## Check format, lint, types and layers
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy --strict
+	@$(BIN)/lint-imports
+
+.PHONY: format
+format: install ## Rewrite the code in the house format
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+
+.PHONY: bench-core
+bench-core: install ## Measure the core
+	@$(BIN)/python -m bench.core
+
+.PHONY: bench-fair
+bench-fair: install ## Measure fairness
+	@$(BIN)/python -m bench.fair
+
+.PHONY: lock
+lock: require-python ## Resolve pyproject.toml into requirements.lock
+	@$(PYTHON) -m venv --clear $(TOOLS)
+	@$(TOOLS)/bin/python $(PIP_INSTALL) uv
+	@$(TOOLS)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 \
+		--extra dev --generate-hashes --no-header --no-emit-index-url --no-emit-find-links \
+		$(LOCK_FLAGS) --output-file requirements.lock
+
+.PHONY: clean
+clean: ## Remove everything that can be made again
+	@rm -rf $(VENV) $(TOOLS) build dist .hypothesis .import_linter_cache .mypy_cache \
+		.pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

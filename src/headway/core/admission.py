@@ -1,0 +1,394 @@
+"""Who may go now. All gates or none: a ticket takes everything it needs in one step.
+
+After `admit` nobody who may go is left waiting: each ticket stands behind a closed gate, or behind
+somebody who goes first. What wakes a ticket is a gate that opens, by a release or by time; nothing
+here looks at all tickets.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any
+
+from headway.core.atlas import Atlas
+from headway.core.gate import Gate
+from headway.core.lifecycle import State
+from headway.core.lines import Flow, Line, SharedGate, Track
+from headway.core.order import BOOSTED, RESERVED, Account
+from headway.core.outcome import Outcome
+from headway.core.permit import Permit
+from headway.core.standing import Standing
+from headway.core.ticket import Ticket, Traffic
+
+INF = float("inf")
+
+
+class Admission(Standing):
+    def __init__(self, atlas: Atlas, *, patience_s: float) -> None:
+        super().__init__(atlas)
+        self.patience_s = patience_s
+        self.fence = 0
+        self.granted: list[Permit] = []
+        self.settling: list[tuple[float, int, Gate]] = []  # given back, but still taking a place
+
+    # ------------------------------------------------------------------ time
+
+    def advance(self, now: float) -> None:
+        """Let time open what it opens."""
+        for gate in self.atlas.fresh:
+            self._elapse(gate, now)
+        self.atlas.fresh.clear()
+        alarms, settling = self.alarms, self.settling
+        while settling and settling[0][0] <= now:
+            _, fence, gate = heappop(settling)
+            self._vacate(gate, fence, now)
+        while alarms and alarms[0][0] <= now:
+            gate = heappop(alarms)[2]
+            gate.armed_at = INF
+            self._elapse(gate, now)
+            self.gate_changed(gate, now)
+
+    def _elapse(self, gate: Gate, now: float) -> None:
+        for limit in gate.limits:
+            if limit.changes_at <= now:
+                limit.elapse(now)
+        gate.refresh()
+        if any(limit.changes_at < INF for limit in gate.limits):
+            self.arm(gate, now)
+
+    def next_alarm(self) -> float:
+        at = self.settling[0][0] if self.settling else INF
+        if self.alarms and self.alarms[0][0] < at:
+            at = self.alarms[0][0]
+        return at
+
+    # ------------------------------------------------------------------ going
+
+    def admit(self, now: float) -> list[Permit]:
+        """Grant whatever can be granted, best first. Call `advance` before."""
+        self.granted = granted = []
+        while self.opened or self.opened_upstreams:
+            if self.opened_upstreams:
+                self._bring_lines_forward(now)
+            if self.opened:
+                gates, self.opened = self.opened, {}
+                for gate in gates:
+                    self._drain(gate, now)
+        return granted
+
+    def _bring_lines_forward(self, now: float) -> None:
+        """From each upstream that opened let its best line compete in its track. One at a time:
+        a line that has gone once steps back if another one at its upstream is better by then.
+        """
+        upstreams, self.opened_upstreams = self.opened_upstreams, {}
+        for upstream in upstreams:
+            entry = self.first_waiter(upstream, now)
+            if entry is None:
+                continue
+            line = self._turn(entry[4], upstream, now)
+            if line is None:
+                continue
+            line.wait = None
+            first = line.queue.first(now)
+            if first is not None:
+                self.file(line, first, now)
+            if upstream.waiters:
+                self.opened_upstreams[upstream] = None
+
+    def _drain(self, gate: Gate, now: float) -> None:
+        """Let the tracks at this gate go, best first, until it closes or none is left."""
+        while (entry := self.first_waiter(gate, now)) is not None:
+            track = self._turn(entry[4], gate, now)
+            if track is None:
+                return
+            track.wait = None
+            track.running = True
+            while self._go(track, gate, now):
+                if gate.waiters or self.opened_upstreams:
+                    self.stand(track, gate, now)
+                    break
+            track.running = False
+            if self.opened_upstreams:
+                self._bring_lines_forward(now)
+
+    def _turn(self, first: Any, gate: Gate, now: float) -> Any:
+        """Whose turn it is at a gate: the first there, or whom an opening is kept for."""
+        if self._passable(first, gate, now):
+            heappop(gate.waiters)
+            return first
+        if gate.opens_at > now:
+            self.arm(gate, now)
+        elif gate.reserved_for is not None:
+            line = self._line_of(gate.reserved_for)
+            for node in (line, line.track):
+                wait = node.wait
+                if wait is not None and wait[5] is gate and self._passable(node, gate, now):
+                    return node
+        return None
+
+    def _go(self, track: Track, at: Gate, now: float) -> bool:
+        """Grant one ticket of the track. False if it had to stand somewhere, or has none."""
+        leftover = track.leftover
+        exempt: Gate | None = None
+        for gate in track.gates:
+            if len(gate.leases) >= (gate.spare if leftover else gate.room) or gate.opens_at > now:
+                if not self._passable(track, gate, now):
+                    if gate is not at and gate.opens_at <= now:
+                        self._passed_over(self._head(track, now), now)
+                    self.stand(track, gate, now)
+                    return False
+                exempt = gate
+            if gate is not at and gate.waiters and self.beaten(track, gate, now):
+                self.stand(track, gate, now)
+                self.opened[gate] = None
+                return False
+        while True:
+            first = track.queue.first(now)
+            if first is None:
+                return False
+            line = first[3].heap[0][2]
+            ticket = self._pick_from(line, now)
+            if ticket is None:
+                continue
+            if exempt is not None and exempt.reserved_for is not ticket:
+                self.file(line, line.queue.first(now), now)
+                self.stand(track, exempt, now)
+                return False
+            self._grant(ticket, line, now)
+            return True
+
+    def _pick_from(self, line: Line, now: float) -> Ticket | None:
+        """The ticket of this line that may go now. If there is none the line leaves its track."""
+        upstream = line.upstream
+        vip: Ticket | None = None
+        if upstream is not None:
+            held = len(upstream.leases)
+            room = upstream.spare if line.leftover else upstream.room
+            if held >= room or upstream.opens_at > now:
+                if not self._passable(line, upstream, now):
+                    if upstream.opens_at <= now:
+                        self._passed_over(self._head(line, now), now)
+                    self.unfile(line)
+                    self.stand(line, upstream, now)
+                    return None
+                vip = upstream.reserved_for
+            if upstream.waiters and self.beaten(line, upstream, now):
+                self.unfile(line)
+                self.stand(line, upstream, now)
+                self.opened_upstreams[upstream] = None
+                return None
+        ticket = self._pick(line, now)
+        if ticket is None:
+            self.unfile(line)
+        elif vip is not None and ticket is not vip:
+            self.unfile(line)
+            self.stand(line, upstream, now)  # type: ignore[arg-type]
+            return None
+        return ticket
+
+    def _pick(self, line: Line, now: float) -> Ticket | None:
+        """The best ticket whose tenant and key let it pass. The others stand aside."""
+        queue = line.queue
+        accounts = queue.shares.accounts
+        keys = self.atlas.keys
+        while (first := queue.first(now)) is not None:
+            group = first[3]
+            item = group.heap[0][2]  # live: `first` has just looked at it
+            account = accounts.get(group.tenant)
+            if (
+                account is not None
+                and (len(account.leases) >= account.room or account.opens_at > now or line.leftover)
+                and self._shut(account, item, line.leftover, now)
+            ):
+                queue.stand_aside(group, account)
+                self.arm(account, now)
+                continue
+            if type(item) is Flow:
+                key = keys.get(item.key)
+                if (
+                    key is not None
+                    and (len(key.leases) >= key.room or key.opens_at > now)
+                    and self._shut(key, item, False, now)
+                ):
+                    self._park(item, key, now)
+                    continue
+                item = item.head()[2]
+            ticket: Ticket = item.ticket
+            return ticket
+        return None
+
+    def _shut(self, gate: Gate, item: Any, leftover: bool, now: float) -> bool:
+        held = len(gate.leases)
+        if held < (gate.spare if leftover else gate.room) and gate.opens_at <= now:
+            return False
+        if gate.reserved_for is None or gate.opens_at > now or held >= gate.room + 1:
+            return True
+        if type(item) is Flow:
+            item = item.head()[2]
+        return gate.reserved_for is not item.ticket
+
+    def _park(self, flow: Flow, key: Gate, now: float) -> None:
+        flow.line.queue.drop(flow.group, flow)
+        flow.stands_at = key
+        key.waiters = [*key.waiters, flow]
+        self.arm(key, now)
+
+    # ------------------------------------------------------------------ taking and giving
+
+    def _grant(self, ticket: Ticket, line: Line, now: float) -> None:
+        """Take every gate of the ticket in one step."""
+        reserved = ticket in self.reservations
+        self.unreserve(ticket, now)
+        flow = ticket.place
+        floor = line.queue.groups[ticket.tenant].floor
+        ticket.state = State.RUNNING
+        self.leave(ticket, now)
+        permit = self.take(ticket, line, now, floor=floor, fair=not reserved and ticket.rank >= BOOSTED)
+        if type(flow) is Flow and flow.size and flow.stands_at is None:
+            self._park(flow, self.atlas.keys[flow.key], now)
+        self.granted.append(permit)
+        upstream = line.upstream
+        if upstream is not None and (
+            len(upstream.leases) >= (upstream.spare if line.leftover else upstream.room)
+            or upstream.opens_at > now
+        ):
+            self.unfile(line)
+            if line.waiting:
+                self.stand(line, upstream, now)
+        else:
+            self.line_changed(line, now)
+
+    def take(
+        self, ticket: Ticket, line: Line, now: float, *, floor: float = INF, fair: bool = False
+    ) -> Permit:
+        """Lease every gate of the ticket, asking none. Also for online calls and for restarts."""
+        self.fence = fence = self.fence + 1
+        gates = line.gates
+        if ticket.key is not None:
+            gates = (*gates, self.atlas.key(ticket.key, now))
+        permit = Permit(ticket, fence, now, gates)
+        for gate in gates:
+            gate.leases[fence] = permit
+            if gate.limits:
+                gate.taken(now, permit)
+        home, upstream = line.track.home, line.upstream
+        if upstream is None:
+            permit.accounts = (self._charge(permit, home, now, floor, fair),)
+        else:
+            permit.upstream = upstream
+            permit.accounts = (
+                self._charge(permit, home, now, INF, fair),
+                self._charge(permit, upstream, now, floor, fair),
+            )
+        permit.gates = gates + permit.accounts
+        return permit
+
+    def _charge(
+        self, permit: Permit, shared: SharedGate, now: float, floor: float, fair: bool
+    ) -> Account:
+        """From now on the tenant pays for a place here."""
+        ticket = permit.ticket
+        shares = shared.shares
+        account = shares.accounts.get(ticket.tenant)
+        if account is None:
+            account = self.atlas.account(shared, ticket.tenant, now)
+            if floor < account.used:
+                account.used = floor
+            account.counted_at = now
+        else:
+            account.count(now)
+        account.weight = ticket.weight
+        if fair and account.used > shares.start:
+            shares.start = account.used
+        account.leases[permit.fence] = permit
+        if account.limits:
+            account.taken(now, permit)
+        return account
+
+    def give(self, permit: Permit, outcome: Outcome, now: float) -> None:
+        """Give every gate back, and wake who waits for them."""
+        fence = permit.fence
+        for account in permit.accounts:
+            account.count(now)
+        for gate in permit.gates:
+            if gate.limits:
+                free_at = gate.given(now, permit, outcome)
+                if free_at > now:
+                    heappush(self.settling, (free_at, fence, gate))
+                else:
+                    del gate.leases[fence]
+            else:
+                del gate.leases[fence]
+            if gate.waiters:
+                self.gate_changed(gate, now)
+
+    def _vacate(self, gate: Gate, fence: int, now: float) -> None:
+        """The minimum hold of a place that was given back earlier is over."""
+        if type(gate) is Account:
+            gate.count(now)
+        del gate.leases[fence]
+        self.gate_changed(gate, now)
+
+    # ------------------------------------------------------------------ reservations
+
+    def _passable(self, node: Track | Line, gate: Gate, now: float) -> bool:
+        """Whether the node's head may pass, its reservation included."""
+        if gate.opens_at > now:
+            return False
+        held = len(gate.leases)
+        if held < (gate.spare if node.leftover else gate.room):
+            return True
+        if gate.reserved_for is None or held >= gate.room + 1:
+            return False
+        return self._head(node, now) is gate.reserved_for
+
+    def _head(self, node: Track | Line, now: float) -> Ticket | None:
+        first = node.queue.first(now)
+        if first is None:
+            return None
+        item = first[3].head()[2]
+        if type(item) is Line:
+            return self._head(item, now)
+        if type(item) is Flow:
+            item = item.head()[2]
+        ticket: Ticket = item.ticket
+        return ticket
+
+    def _passed_over(self, ticket: Ticket | None, now: float) -> None:
+        """Its turn came at one gate while another was full. When that goes on for too long the
+        next openings are kept for it, at all of its gates at once, so that it cannot starve.
+        """
+        if ticket is None or ticket in self.reservations or ticket.traffic is Traffic.LEFTOVER:
+            return  # leftover work lives on what is left; keeping places for it would turn that round
+        if ticket.passes == 0:
+            ticket.passed_at = now
+        ticket.passes += 1
+        if ticket.passes >= 2 and now - ticket.passed_at >= self.patience_s:
+            self._reserve(ticket, now)
+
+    def _reserve(self, ticket: Ticket, now: float) -> None:
+        if type(ticket.place) is list:
+            return  # a ticket with several candidates has several chances already
+        line = self._line_of(ticket)
+        gates: list[Gate] = [gate for gate in line.gates if gate.cap < INF]
+        account = line.queue.shares.accounts.get(ticket.tenant)
+        if account is not None and account.cap < INF:
+            gates.append(account)
+        if ticket.key is not None:
+            gates.append(self.atlas.key(ticket.key, now))
+        if any(gate.reserved_for is not None or gate.opens_at > now for gate in gates):
+            return
+        for gate in gates:
+            gate.reserved_for = ticket
+            gate.refresh()
+        self.reservations[ticket] = tuple(gates)
+        self.rank_before[ticket] = ticket.rank
+        self.move(ticket, RESERVED + ticket.seq, now)
+        for gate in gates:
+            self.gate_changed(gate, now)
+
+    def _line_of(self, ticket: Ticket) -> Line:
+        """The line of a waiting ticket that has no other candidates."""
+        place = ticket.place
+        line: Line = (place.group if type(place) is Flow else place).queue.owner
+        return line

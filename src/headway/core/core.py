@@ -1,0 +1,400 @@
+"""The core: tickets in, permits and changes out. It has no clock, no I/O and no randomness of its
+own: `now` comes with every call, the random generator with the constructor.
+
+Calls change state and collect what follows in `changes` and `stops`; `admit` then grants whatever
+can be granted. A batch is any number of calls followed by one `admit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from heapq import heappop, heappush
+from random import Random
+
+from headway.core.admission import Admission
+from headway.core.atlas import Atlas
+from headway.core.change import Change, Refusal, Refused, StopOrder, UnknownTicket
+from headway.core.gate import Gate
+from headway.core.gatekeeper import Gatekeeper
+from headway.core.kinds import KINDS, GateKind
+from headway.core.leases import Leases
+from headway.core.lifecycle import TERMINAL, Event, IllegalTransition, State, after
+from headway.core.lines import Line
+from headway.core.order import PINNED
+from headway.core.outcome import Kind, Outcome
+from headway.core.permit import Permit
+from headway.core.policy import Policies
+from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY, RetryPolicy, judge
+from headway.core.ticket import INF, Stop, Ticket, check
+
+
+class Core:
+    def __init__(
+        self,
+        policies: Policies | None = None,
+        *,
+        rng: Random,
+        retry: Mapping[str, RetryPolicy] = DEFAULT_POLICIES,
+        kinds: tuple[GateKind, ...] = KINDS,
+        lease_s: float = 90.0,
+        max_key_hold_s: float = 7200.0,
+        age_s: float = 3600.0,
+        patience_s: float = 30.0,
+    ) -> None:
+        self.policies = policies or Policies()
+        self.retry_policies = retry
+        self.lease_s = lease_s
+        self.max_key_hold_s = max_key_hold_s  # no key is locked longer than this
+        self.age_s = age_s  # a waiting ticket gains one priority level in this time
+        self.now = -INF
+        self.tickets: dict[Hashable, Ticket] = {}  # all that have not ended
+        self.changes: list[Change] = []
+        self.stops: list[StopOrder] = []
+        self.leases = Leases()
+        self.admission = Admission(Atlas(self.policies, rng, kinds), patience_s=patience_s)
+        self.gates = Gatekeeper(self)
+        self._due: list[tuple[float, int, Ticket]] = []
+        self._deadlines: list[tuple[float, int, Ticket]] = []
+        self._seq = 0
+        self._pins = 0
+
+    # ------------------------------------------------------------------ time
+
+    def advance(self, now: float) -> float:
+        """Let everything happen that time alone brings. Time never runs backwards here."""
+        if now <= self.now:
+            return self.now
+        self.now = now
+        self.admission.advance(now)
+        for permit in self.leases.expired(now):
+            self._end(permit, Outcome.lost(), now)
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][0] <= now:
+            ticket = heappop(deadlines)[2]
+            if ticket.state not in TERMINAL and ticket.state is not State.RUNNING:
+                self._step(ticket, Event.DEADLINE, now)
+        due = self._due
+        while due and due[0][0] <= now:
+            entry = heappop(due)
+            if entry[2].entry is entry:
+                self._step(entry[2], Event.DUE, now)
+        return now
+
+    def next_wakeup(self) -> float:
+        """When the core must be asked again if nothing happens before. Infinity: never."""
+        due = self._due
+        while due and due[0][2].entry is not due[0]:
+            heappop(due)
+        deadlines = self._deadlines
+        while deadlines and deadlines[0][2].state in TERMINAL:
+            heappop(deadlines)
+        return min(
+            due[0][0] if due else INF,
+            deadlines[0][0] if deadlines else INF,
+            self.leases.next_at(),
+            self.admission.next_alarm(),
+        )
+
+    def admit(self, now: float) -> list[Permit]:
+        """Grant all that may go now, best first."""
+        now = self.advance(now)
+        permits = self.admission.admit(now)
+        for permit in permits:
+            ticket = permit.ticket
+            ticket.permit = permit
+            ticket.since = now
+            self._lend(permit, now)
+            self.changes.append(
+                Change(ticket, State.QUEUED, Event.GRANT, State.RUNNING, now, "", permit.fence)
+            )
+        return permits
+
+    def _lend(self, permit: Permit, now: float) -> None:
+        permit.lease_s = self.lease_s
+        permit.hard_end_at = INF if permit.ticket.key is None else now + self.max_key_hold_s
+        permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
+        self.leases.add(permit)
+
+    # ------------------------------------------------------------------ asking
+
+    def submit(self, ticket: Ticket, now: float) -> None:
+        """Take a ticket in. Raises before anything has changed."""
+        check(ticket)
+        now = self.advance(now)
+        if ticket.id in self.tickets:
+            raise ValueError(f"ticket {ticket.id!r} is open already; ids must be unique")
+        if now >= ticket.deadline:
+            raise ValueError(f"the deadline of ticket {ticket.id!r} is over")
+        if ticket.not_before <= now and ticket.upstreams:
+            self._room_to_wait(ticket)
+        if ticket.seq == 0:
+            ticket.seq = self._seq + 1
+        self._seq = max(self._seq, ticket.seq)
+        self.tickets[ticket.id] = ticket
+        if ticket.deadline < INF:
+            heappush(self._deadlines, (ticket.deadline, ticket.seq, ticket))
+        self._enter(ticket, None, None, now, "")
+
+    def _room_to_wait(self, ticket: Ticket) -> None:
+        """Refuse a ticket at an upstream, or a tenant at it, that has too many waiters."""
+        for name in ticket.upstreams:
+            policy = self.admission.atlas.gate("upstream", name).policy
+            tenant_max = policy.tenant.max_waiters if policy.tenant else None
+            if policy.max_waiters is None and tenant_max is None:
+                return
+            all_waiting, of_tenant = self.gates.waiting(name, ticket.tenant)
+            if policy.max_waiters is not None and all_waiting >= policy.max_waiters:
+                continue
+            if tenant_max is None or of_tenant < tenant_max:
+                return
+        raise Refused(f"too many wait at {' and '.join(ticket.upstreams)} already")
+
+    def call(self, ticket: Ticket, now: float) -> Permit | Refusal:
+        """An online call: goes at once and is counted, or is refused; it never waits."""
+        check(ticket)
+        now = self.advance(now)
+        if ticket.id in self.tickets:
+            raise ValueError(f"ticket {ticket.id!r} is open already; ids must be unique")
+        refusals: list[Refusal] = []
+        for line in self.admission.atlas.route(ticket):
+            refusal = self.gates.refuses_online(line, ticket.tenant, now)
+            if refusal is None:
+                return self._call_through(ticket, line, now)
+            refusals.append(refusal)
+        return min(refusals, key=lambda refusal: refusal.until)
+
+    def _call_through(self, ticket: Ticket, line: Line, now: float) -> Permit:
+        ticket.retries = False
+        self._seq = ticket.seq = self._seq + 1
+        self.tickets[ticket.id] = ticket
+        return self._run(ticket, line, now)
+
+    def _run(self, ticket: Ticket, line: Line, now: float) -> Permit:
+        """Start a ticket without asking any gate."""
+        permit = self.admission.take(ticket, line, now)
+        ticket.state, ticket.since, ticket.permit = State.RUNNING, now, permit
+        self._lend(permit, now)
+        self.changes.append(
+            Change(ticket, None, Event.GRANT, State.RUNNING, now, "", permit.fence)
+        )
+        return permit
+
+    def restore(
+        self, ticket: Ticket, now: float, *, fence: int, upstream: str | None, expires_at: float
+    ) -> Permit:
+        """Replay a live lease after a restart: it holds its gates whatever their caps are now."""
+        now = self.advance(now)
+        self._seq = max(self._seq, ticket.seq)
+        lines = self.admission.atlas.route(ticket)
+        names = [None if line.upstream is None else line.upstream.name for line in lines]
+        line = lines[names.index(upstream)] if upstream in names else lines[0]
+        newest = self.admission.fence
+        self.admission.fence = fence - 1
+        self.tickets[ticket.id] = ticket
+        permit = self._run(ticket, line, now)
+        self.admission.fence = max(newest, fence)
+        self.leases.remove(permit)
+        permit.expires_at = min(expires_at, permit.hard_end_at)
+        self.leases.add(permit)
+        self.changes.pop()
+        return permit
+
+    # ------------------------------------------------------------------ reporting
+
+    def finish(
+        self, id: Hashable, fence: int, outcome: Outcome, now: float
+    ) -> Change | None:
+        """An attempt ended. None: the fence is stale, and nothing has changed."""
+        now = self.advance(now)
+        permit = self.leases.permits.get(fence)
+        if permit is None or permit.ticket.id != id:
+            return None
+        return self._end(permit, outcome, now)
+
+    def heartbeat(self, id: Hashable, fence: int, now: float) -> float | None:
+        """Prolong a lease. Returns its new end; None: it is over, stop working."""
+        now = self.advance(now)
+        permit = self.leases.permits.get(fence)
+        if permit is None or permit.ticket.id != id:
+            return None
+        permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
+        return permit.expires_at
+
+    def _end(self, permit: Permit, outcome: Outcome, now: float) -> Change:
+        ticket = permit.ticket
+        policy = self.retry_policies.get(ticket.type, DEFAULT_POLICY)
+        verdict = judge(ticket, outcome, policy, now)
+        not_before = verdict.not_before
+        if outcome.kind is Kind.PUSHBACK:
+            # Close before the place is given back, so that nobody slips in.
+            not_before = max(not_before, self.gates.push_back(permit, outcome, now))
+        elif outcome.kind is Kind.OK:
+            self.gates.answered(permit)
+        self.leases.remove(permit)
+        ticket.permit = None
+        self.admission.give(permit, outcome, now)
+        ticket.not_before = not_before
+        return self._step(ticket, verdict.event, now, outcome.error, permit.fence)
+
+    # ------------------------------------------------------------------ transitions
+
+    def _step(
+        self, ticket: Ticket, event: Event, now: float, detail: str = "", fence: int = 0
+    ) -> Change:
+        """The one place where a ticket changes its state."""
+        before = ticket.state
+        state = after(before, event)
+        if before is State.QUEUED:
+            ticket.state = state  # before leaving, so that its key's order passes it over
+            self._withdraw(ticket, now)
+        ticket.entry = None
+        if state is State.PENDING:
+            return self._enter(ticket, before, event, now, detail, fence)
+        ticket.state = state
+        ticket.since = now
+        change = Change(ticket, before, event, state, now, detail, fence)
+        self.changes.append(change)
+        if state is State.QUEUED:
+            ticket.rank = self._rank(ticket, now)
+            self.admission.join(ticket, now)
+        elif state in TERMINAL:
+            del self.tickets[ticket.id]
+        ticket.asked = None
+        self._reorder(ticket, now)
+        return change
+
+    def _enter(
+        self,
+        ticket: Ticket,
+        before: State | None,
+        event: Event | None,
+        now: float,
+        detail: str,
+        fence: int = 0,
+    ) -> Change:
+        """Into `pending`, or straight into `queued` when it is due."""
+        ticket.asked = None
+        ticket.since = now
+        if ticket.not_before > now:
+            ticket.state = State.PENDING
+            ticket.entry = entry = (ticket.not_before, ticket.seq, ticket)
+            heappush(self._due, entry)
+        else:
+            ticket.state = State.QUEUED
+            ticket.rank = self._rank(ticket, now)
+            self.admission.join(ticket, now)
+        change = Change(ticket, before, event, ticket.state, now, detail, fence)
+        self.changes.append(change)
+        self._reorder(ticket, now)
+        return change
+
+    def _move(self, ticket: Ticket, rank: float, now: float) -> None:
+        self.admission.unreserve(ticket, now)
+        self.admission.move(ticket, rank, now)
+
+    def _withdraw(self, ticket: Ticket, now: float) -> None:
+        self.admission.unreserve(ticket, now)
+        self.admission.withdraw(ticket, now)
+
+    def _reorder(self, ticket: Ticket, now: float) -> None:
+        """An ordered key looks again who is first whenever one of its tickets has moved."""
+        if ticket.ordered is None:
+            return
+        if ticket.ordered == "hold" and ticket.state in (State.PENDING, State.PAUSED):
+            self.admission.blocks(ticket, now)
+        self.admission.next_in_order(self.admission.atlas.key(str(ticket.key), now), now)
+
+    def _rank(self, ticket: Ticket, now: float) -> float:
+        if ticket.rank <= PINNED:
+            return ticket.rank  # a pin outlives retries
+        return ticket.priority + now / self.age_s
+
+    # ------------------------------------------------------------------ operators
+
+    def ticket(self, id: Hashable) -> Ticket:
+        try:
+            return self.tickets[id]
+        except KeyError:
+            raise UnknownTicket(id) from None
+
+    def cancel(self, id: Hashable, now: float) -> State:
+        """Cancel what waits at once; ask what runs to stop, and wait for its word."""
+        return self._ask(id, Stop.CANCEL, Event.CANCEL, now)
+
+    def pause(self, id: Hashable, now: float) -> State:
+        """Set aside what waits at once; ask what runs to stop at its next checkpoint."""
+        return self._ask(id, Stop.PAUSE, Event.PAUSE, now)
+
+    def _ask(self, id: Hashable, stop: Stop, event: Event, now: float) -> State:
+        now = self.advance(now)
+        ticket = self.ticket(id)
+        if ticket.state is not State.RUNNING:
+            self._step(ticket, event, now)
+        elif ticket.permit is not None and ticket.asked not in (stop, Stop.CANCEL):
+            ticket.asked = stop
+            self.stops.append(StopOrder(ticket.permit, stop))
+        return ticket.state
+
+    def resume(self, id: Hashable, now: float) -> State:
+        now = self.advance(now)
+        ticket = self.ticket(id)
+        if ticket.state is State.RUNNING and ticket.asked is Stop.PAUSE:
+            ticket.asked = None  # it may have stopped already; then it just comes back
+        else:
+            self._step(ticket, Event.RESUME, now)
+        return ticket.state
+
+    def prioritise(self, id: Hashable, priority: int, now: float) -> None:
+        """Give another priority; also takes a pin off."""
+        now = self.advance(now)
+        ticket = self.ticket(id)
+        ticket.priority = priority
+        rank = ticket.priority + (ticket.since if ticket.state is State.QUEUED else now) / self.age_s
+        self._move(ticket, rank, now)
+
+    def pin(self, id: Hashable, now: float) -> None:
+        """To the front, before everybody; the last pin goes first."""
+        now = self.advance(now)
+        ticket = self.ticket(id)
+        self._pins += 1
+        self._move(ticket, PINNED - self._pins, now)
+
+    def retry(self, ticket: Ticket, now: float) -> None:
+        """An operator gives an ended ticket a new round of attempts."""
+        now = self.advance(now)
+        if ticket.id in self.tickets:
+            raise IllegalTransition(ticket.state, Event.RETRY_BY_OPERATOR)
+        after(ticket.state, Event.RETRY_BY_OPERATOR)
+        if now >= ticket.deadline:
+            raise ValueError(f"the deadline of ticket {ticket.id!r} is over; give it a new one")
+        ticket.tries = None
+        ticket.not_before = now
+        self.tickets[ticket.id] = ticket
+        if ticket.deadline < INF:
+            heappush(self._deadlines, (ticket.deadline, ticket.seq, ticket))
+        self._step(ticket, Event.RETRY_BY_OPERATOR, now)
+
+    def reschedule(self, id: Hashable, not_before: float, now: float) -> State:
+        """Another time for a ticket that is not running."""
+        now = self.advance(now)
+        ticket = self.ticket(id)
+        if ticket.state is State.PENDING:
+            ticket.not_before = not_before
+            ticket.entry = entry = (not_before, ticket.seq, ticket)
+            heappush(self._due, entry)
+            self.now = min(self.now, not_before)
+            self.advance(now)
+        elif ticket.state is State.PAUSED:
+            ticket.not_before = not_before
+        elif not_before > now:
+            after(ticket.state, Event.POSTPONE)
+            ticket.not_before = not_before
+            self._step(ticket, Event.POSTPONE, now)
+        return ticket.state
+
+    def sweep(self, now: float) -> None:
+        """Forget gates and lines that nobody would miss. Call it once in a while."""
+        self.admission.atlas.sweep(self.advance(now))
+
+    def gate(self, kind: str, name: str) -> Gate:
+        return self.admission.atlas.gate(kind, name)

@@ -1,0 +1,58 @@
+"""Live leases and when they end. A heartbeat moves nothing: it only changes a permit's end, and
+the calendar looks again when the old end has come.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from math import ceil
+
+from headway.core.permit import Permit
+
+INF = float("inf")
+
+
+class Leases:
+    __slots__ = ("_pages", "_seconds", "permits")
+
+    def __init__(self) -> None:
+        self.permits: dict[int, Permit] = {}
+        self._pages: dict[int, set[int]] = {}  # second -> fences to look at then
+        self._seconds: list[int] = []
+
+    def add(self, permit: Permit) -> None:
+        self.permits[permit.fence] = permit
+        self._write(permit)
+
+    def remove(self, permit: Permit) -> None:
+        del self.permits[permit.fence]
+        page = self._pages.get(permit.slot_at)
+        if page is not None:
+            page.discard(permit.fence)
+
+    def _write(self, permit: Permit) -> None:
+        if permit.expires_at == INF:
+            return
+        permit.slot_at = second = ceil(permit.expires_at)
+        page = self._pages.get(second)
+        if page is None:
+            self._pages[second] = page = set()
+            heappush(self._seconds, second)
+        page.add(permit.fence)
+
+    def expired(self, now: float) -> list[Permit]:
+        """The permits whose lease is over, in the order of their fences."""
+        over: list[Permit] = []
+        while self._seconds and self._seconds[0] <= now:
+            for fence in sorted(self._pages.pop(heappop(self._seconds))):
+                permit = self.permits[fence]
+                if permit.expires_at <= now:
+                    over.append(permit)
+                else:
+                    self._write(permit)
+        return over
+
+    def next_at(self) -> float:
+        while self._seconds and not self._pages[self._seconds[0]]:
+            del self._pages[heappop(self._seconds)]
+        return self._seconds[0] if self._seconds else INF

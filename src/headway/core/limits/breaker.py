@@ -1,0 +1,118 @@
+"""The breaker: closes a gate when too many answers say that the upstream is unwell, then lets
+one probe through at a time until one comes back well.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from headway.core.gate import Limit
+from headway.core.outcome import Kind
+
+if TYPE_CHECKING:
+    from headway.core.outcome import Outcome
+    from headway.core.permit import Permit
+
+INF = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerRule:
+    """Opens at `share` of at least `at_least` outcomes within the window, or at `burst_share` of
+    at least `burst_at_least`, or after `in_a_row` bad ones. Stays open `open_s` from the last one.
+    """
+
+    window_s: float = 60.0
+    share: float = 0.20
+    at_least: int = 8
+    burst_share: float = 0.60
+    burst_at_least: int = 4
+    in_a_row: int = 4
+    open_s: float = 60.0
+
+
+class Breaker(Limit):
+    __slots__ = ("bad", "outcomes", "probe", "row", "rule", "tripped")
+
+    name = "breaker"
+    stops_online = True
+
+    def __init__(self, rule: BreakerRule) -> None:
+        super().__init__()
+        self.rule = rule
+        self.outcomes: deque[tuple[float, bool]] = deque()
+        self.bad = 0
+        self.row = 0
+        self.tripped = False
+        self.probe: int | None = None
+
+    @property
+    def state(self) -> str:
+        if not self.tripped:
+            return "closed"
+        return "open" if self.probe is None else "half_open"
+
+    def taken(self, now: float, permit: Permit) -> None:
+        if self.tripped:
+            # This is the probe. Nobody else goes until it is back, or has been gone for too long.
+            self.probe = permit.fence
+            self.opens_at = max(self.opens_at, now + self.rule.open_s)
+
+    def given(self, now: float, permit: Permit, outcome: Outcome) -> None:
+        if not self.tripped or permit.fence == self.probe:
+            self.heard(now, outcome)
+            if self.probe == permit.fence:  # the probe ended without saying anything: try again
+                self.probe = None
+                if not outcome.upstream_fault:
+                    self.opens_at = now
+        elif outcome.upstream_fault:
+            self._open(now)  # sent before the breaker opened; only bad news counts from those
+
+    def heard(self, now: float, outcome: Outcome) -> None:
+        if outcome.upstream_fault:
+            self._count(now, bad=True)
+            if self.tripped or self._too_many():
+                self._open(now)
+        elif outcome.kind is Kind.OK:
+            if self.tripped:
+                self._close()
+            self._count(now, bad=False)
+
+    def _count(self, now: float, *, bad: bool) -> None:
+        self.outcomes.append((now, bad))
+        self.bad += bad
+        self.row = self.row + 1 if bad else 0
+        while self.outcomes and self.outcomes[0][0] <= now - self.rule.window_s:
+            self.bad -= self.outcomes.popleft()[1]
+
+    def _too_many(self) -> bool:
+        rule, seen = self.rule, len(self.outcomes)
+        return (
+            self.row >= rule.in_a_row
+            or (seen >= rule.at_least and self.bad >= rule.share * seen)
+            or (seen >= rule.burst_at_least and self.bad >= rule.burst_share * seen)
+        )
+
+    def _open(self, now: float) -> None:
+        self.tripped = True
+        self.opens_at = now + self.rule.open_s
+        self.probe = None
+
+    def _close(self) -> None:
+        self.tripped = False
+        self.opens_at = -INF
+        self.probe = None
+        self.outcomes.clear()
+        self.bad = self.row = 0
+
+    def adopt(self, other: Any) -> None:
+        if isinstance(other, Breaker):
+            self.outcomes, self.bad, self.row = other.outcomes, other.bad, other.row
+            self.tripped, self.probe, self.opens_at = other.tripped, other.probe, other.opens_at
+
+    def idle(self, now: float) -> bool:
+        if self.tripped:
+            return False
+        return not self.outcomes or self.outcomes[-1][0] <= now - self.rule.window_s

@@ -1,0 +1,42 @@
+"""The minimum hold: a place that was given back early stays taken until its time is over,
+and the places of one gate come free one after the other instead of all at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from headway.core.gate import Limit
+
+if TYPE_CHECKING:
+    from headway.core.outcome import Outcome
+    from headway.core.permit import Permit
+
+
+class MinHold(Limit):
+    __slots__ = ("last_free_at", "min_hold_s", "smooth_s")
+
+    name = "min_hold"
+
+    def __init__(self, min_hold_s: float, smooth_s: float) -> None:
+        super().__init__()
+        self.min_hold_s = min_hold_s
+        self.smooth_s = smooth_s
+        self.last_free_at = -float("inf")
+
+    def keeps_until(self, now: float, permit: Permit, outcome: Outcome) -> float:
+        hit_at = outcome.hit_at
+        if hit_at is None:
+            hit_at = permit.granted_at
+        # A client's clock may be wrong either way; it can only have called while it held the slot.
+        hit_at = min(max(hit_at, permit.granted_at), now)
+        free_at = max(now, hit_at + self.min_hold_s, self.last_free_at + self.smooth_s)
+        self.last_free_at = free_at
+        return free_at
+
+    def adopt(self, other: Any) -> None:
+        if isinstance(other, MinHold):
+            self.last_free_at = other.last_free_at
+
+    def idle(self, now: float) -> bool:
+        return self.last_free_at + self.smooth_s <= now

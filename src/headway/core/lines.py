@@ -1,0 +1,138 @@
+"""Where tickets wait. Tickets that need the same gates stand together, so that a closed gate holds
+a whole line at once and never touches a ticket.
+
+    Track   type, lane, tools   everything that tickets of many upstreams share
+      Line    upstream            fair between tenants at the upstream
+        Group   tenant there        by rank
+          Flow    key                 by rank; only its head stands in the group
+            Ticket
+
+Each of them either competes inside the one above it or stands at the gate that holds it back.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import Any
+
+from headway.core.gate import Gate, Holds, Limit
+from headway.core.order import FairQueue, Group, Peer, Shares
+from headway.core.policy import GatePolicy
+from headway.core.ticket import Ticket, Traffic
+
+
+class SharedGate(Gate):
+    """A lane or an upstream: a gate that tenants share fairly."""
+
+    __slots__ = ("lines", "shares")
+
+    def __init__(self, kind: str, name: str, policy: GatePolicy, limits: tuple[Limit, ...]) -> None:
+        super().__init__(kind, name, policy, limits)
+        self.shares = Shares(name)
+        self.lines: list[Line] = []
+
+
+class Upstream(SharedGate):
+    __slots__ = ()
+    holds = Holds.LINES
+
+
+class KeyGate(Gate):
+    """The mutex of a key, and the strict order of those who asked for one."""
+
+    __slots__ = ("blocking", "candidate", "ready")
+    holds = Holds.FLOWS
+
+    def __init__(self, kind: str, name: str, policy: GatePolicy, limits: tuple[Limit, ...]) -> None:
+        super().__init__(kind, name, policy, limits)
+        self.ready: list[tuple[int, Ticket]] = []  # ordered tickets that are due, first come first
+        self.blocking: list[tuple[int, Ticket]] = []  # retrying or paused ones that hold the others
+        self.candidate: Ticket | None = None  # the one ordered ticket that stands in line
+
+    def empty(self) -> bool:
+        return self.candidate is None and not self.ready and not self.blocking
+
+
+class Track(Peer):
+    __slots__ = ("gates", "home", "leftover", "queue", "running", "traffic", "wait")
+
+    def __init__(self, traffic: Traffic, gates: tuple[Gate, ...], lane: SharedGate) -> None:
+        self.traffic = traffic
+        self.leftover = traffic is Traffic.LEFTOVER
+        self.gates = gates
+        self.home = lane
+        self.queue = FairQueue(lane.shares, self)  # of lines, under the tenant at their head
+        self.wait: Any = None  # its live entry among the waiters of the gate it stands at
+        self.running = False  # it is being served just now
+
+
+class Line(Peer):
+    __slots__ = (
+        "entry",
+        "filed",
+        "flows",
+        "gates",
+        "leftover",
+        "queue",
+        "track",
+        "traffic",
+        "upstream",
+        "wait",
+        "waiting",
+    )
+
+    def __init__(self, track: Track, upstream: Upstream | None) -> None:
+        self.track = track
+        self.traffic = track.traffic
+        self.leftover = track.leftover
+        self.upstream = upstream  # None: the tenants share the lane alone
+        self.gates = track.gates if upstream is None else (*track.gates, upstream)
+        shares = track.home.shares if upstream is None else upstream.shares
+        self.queue = FairQueue(shares, self)
+        self.flows: dict[tuple[str, str], Flow] = {}
+        self.waiting = 0
+        self.entry: Any = None  # its live entry in the track's queue
+        self.filed: Group | None = None  # the group there that it is filed under
+        self.wait: Any = None  # its live entry among the waiters of its upstream
+
+
+class Flow(Peer):
+    """The tickets of one tenant with one key in one line."""
+
+    __slots__ = ("entry", "group", "heap", "key", "line", "size", "stands_at")
+
+    def __init__(self, line: Line, group: Group, key: str) -> None:
+        self.line = line
+        self.group = group
+        self.key = key
+        self.heap: list[Any] = []
+        self.size = 0
+        self.entry: Any = None
+        self.stands_at: Gate | None = None
+
+    def add(self, item: Any, rank: float, seq: int) -> bool:
+        """True if the item is now the head."""
+        item.entry = entry = (rank, seq, item)
+        self.size += 1
+        heappush(self.heap, entry)
+        return self.heap[0] is entry
+
+    def head(self) -> Any:
+        heap = self.heap
+        entry = heap[0]
+        while entry[2].entry is not entry:
+            heappop(heap)
+            entry = heap[0]
+        return entry
+
+
+class Stand(Peer):
+    """One of the several lines in which a ticket with candidate upstreams waits at once."""
+
+    __slots__ = ("entry", "line", "place", "ticket")
+
+    def __init__(self, ticket: Ticket, line: Line) -> None:
+        self.ticket = ticket
+        self.line = line
+        self.entry: Any = None
+        self.place: Any = None

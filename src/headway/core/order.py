@@ -1,0 +1,257 @@
+"""Who is next: fair share between tenants by slot-seconds, then rank within a tenant.
+
+Start-time fair queueing, charged while a place is held. A tenant's tag is the slot-seconds it has
+used divided by its weight; places it holds now keep counting. The smallest tag goes first. A tenant
+that comes back from idling starts at the tag of the last grant: no credit, no penalty.
+
+Every heap here is lazy: an item keeps its one live entry in `.entry`, all others are stale and are
+skipped when they surface. An entry's key is never above the true key (tags only grow), so the head
+is right after it has been compared with the truth once.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import TYPE_CHECKING, Any
+
+from headway.core.gate import UNTOUCHED, Gate, Holds, Limit
+
+if TYPE_CHECKING:
+    from headway.core.policy import GatePolicy
+
+INF = float("inf")
+
+# Ranks below BOOSTED go before every tenant's fair turn: an operator's pins, and before them the
+# few that starved until openings were kept for them (nobody else could use those anyway).
+BOOSTED = -5e11
+PINNED = -1e12
+RESERVED = -2e12
+
+
+class Account(Gate):
+    """A tenant at an upstream (or at a lane): its pool and pace there, and its use of it."""
+
+    __slots__ = (
+        "counted_at",
+        "gap_s",
+        "grants",
+        "last_grant_at",
+        "shares",
+        "used",
+        "weight",
+    )
+    holds = Holds.GROUPS
+
+    def __init__(
+        self, shares: Shares, tenant: str, policy: GatePolicy, limits: tuple[Limit, ...]
+    ) -> None:
+        super().__init__("tenant", tenant, policy, limits)
+        self.shares = shares
+        self.used = shares.start  # slot-seconds / weight, up to counted_at
+        self.counted_at = 0.0
+        self.weight = 1.0
+        self.grants = 0  # since it last had nothing to wait for; with gap_s, for estimates
+        self.gap_s = 0.0
+        self.last_grant_at = -INF
+
+    @property
+    def label(self) -> str:
+        return f"tenant:{self.name}@{self.shares.name}"
+
+    def count(self, now: float) -> None:
+        """Charge what was held until now. Call it before the set of leases changes."""
+        if self.leases:
+            self.used += len(self.leases) * (now - self.counted_at) / self.weight
+        self.counted_at = now
+
+    def tag(self, now: float) -> float:
+        if self.leases:
+            return self.used + len(self.leases) * (now - self.counted_at) / self.weight
+        return self.used
+
+
+class Shares:
+    """The accounts of one upstream or lane. Those that no longer matter are dropped by and by."""
+
+    __slots__ = ("accounts", "name", "queues", "start", "sweep_above")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.accounts: dict[str, Account] = {}
+        self.start = 0.0  # the tag of the last tenant that was granted
+        self.queues: list[FairQueue] = []
+        self.sweep_above = 1024
+
+    def waits(self, tenant: str) -> bool:
+        for queue in self.queues:  # noqa: SIM110  (a generator costs more than the search)
+            if tenant in queue.groups:
+                return True
+        return False
+
+    def open(self, account: Account, now: float) -> None:
+        """Keep a new account. A sweep whenever they have become many more costs next to nothing."""
+        if len(self.accounts) > self.sweep_above:
+            self.sweep(now)
+            self.sweep_above = 4 * len(self.accounts) + 1024
+        self.accounts[account.name] = account
+
+    def sweep(self, now: float) -> None:
+        """Drop the accounts of tenants that neither hold, wait for, nor owe anything."""
+        accounts = self.accounts
+        waiting = any(queue.groups for queue in self.queues)
+        if not waiting and not any(account.leases for account in accounts.values()):
+            # The busy period is over: everybody starts the next one as equals.
+            self.start = max((a.used for a in accounts.values()), default=self.start)
+        for tenant, account in list(accounts.items()):
+            if account.used <= self.start and account.idle(now) and not self.waits(tenant):
+                del accounts[tenant]
+
+
+class Peer:
+    """Lets equal keys tie in a heap; which of two equals is first does not matter."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+
+class Group(Peer):
+    """The items of one tenant in one queue, by rank."""
+
+    __slots__ = ("entry", "floor", "heap", "queue", "size", "stands_at", "tenant", "waiting")
+
+    def __init__(self, queue: FairQueue, tenant: str, floor: float) -> None:
+        self.queue = queue
+        self.tenant = tenant
+        self.floor = floor  # its tag as long as it has no account
+        self.heap: list[Any] = []
+        self.size = 0  # live entries in the heap
+        self.waiting = 0  # tickets, those behind others of the same key included
+        self.entry: Any = None
+        self.stands_at: Gate | None = None
+
+    def head(self) -> Any:
+        """The live entry with the smallest rank. Only for groups that are not empty."""
+        heap = self.heap
+        entry = heap[0]
+        while entry[2].entry is not entry:
+            heappop(heap)
+            entry = heap[0]
+        return entry
+
+    def tidy(self) -> None:
+        """Do not let stale entries outnumber the live ones."""
+        if len(self.heap) > 2 * self.size + 16:
+            self.heap = [entry for entry in self.heap if entry[2].entry is entry]
+            heapify(self.heap)
+
+
+class FairQueue:
+    """Items of many tenants. `first` is the best item of the tenant with the smallest tag."""
+
+    __slots__ = ("groups", "heap", "owner", "shares")
+
+    def __init__(self, shares: Shares, owner: Any) -> None:
+        self.shares = shares
+        self.owner = owner  # the Line or Track that this is the inside of
+        self.groups: dict[str, Group] = {}
+        self.heap: list[Any] = []
+        shares.queues.append(self)
+
+    def group(self, tenant: str) -> Group:
+        group = self.groups.get(tenant)
+        if group is None:
+            shares = self.shares
+            start = shares.start
+            account = shares.accounts.get(tenant)
+            if (
+                account is not None
+                and account.used < start
+                and not account.leases
+                and not shares.waits(tenant)
+            ):
+                account.used = start  # back from idling
+            self.groups[tenant] = group = Group(self, tenant, start)
+        return group
+
+    def put(self, group: Group, item: Any, rank: float, seq: int, now: float) -> bool:
+        """Add an item, or move it. True if it is now the first of its group."""
+        if item.entry is None:
+            group.size += 1
+        item.entry = entry = (rank, seq, item)
+        heap = group.heap
+        heappush(heap, entry)
+        if heap[0] is not entry:
+            return False
+        if group.stands_at is None:
+            self.enter(group, rank, seq, now)
+        return True
+
+    def enter(self, group: Group, rank: float, seq: int, now: float) -> None:
+        """Let a group compete under its present head."""
+        tag = -INF if rank < BOOSTED else self.tag(group, now)
+        group.entry = entry = (tag, rank, seq, group)
+        heap = self.heap
+        heappush(heap, entry)
+        if len(heap) > 2 * len(self.groups) + 16:
+            self.heap = [e for e in heap if e[3].entry is e]
+            heapify(self.heap)
+
+    def tag(self, group: Group, now: float) -> float:
+        account = self.shares.accounts.get(group.tenant)
+        return group.floor if account is None else account.tag(now)
+
+    def drop(self, group: Group, item: Any) -> None:
+        """Take an item out."""
+        if item.entry is None:
+            return
+        item.entry = None
+        group.size -= 1
+        if not group.size:
+            self.discard(group)
+        else:
+            group.tidy()
+
+    def discard(self, group: Group) -> None:
+        if not group.waiting and self.groups.get(group.tenant) is group:
+            del self.groups[group.tenant]
+        group.entry = None
+        group.heap.clear()
+
+    def stand_aside(self, group: Group, gate: Gate) -> None:
+        """The tenant may not go here for now; its items stay in order."""
+        group.entry = None
+        group.stands_at = gate
+        gate.waiters = [*gate.waiters, group]
+
+    def first(self, now: float) -> Any:
+        """The live entry (tag, rank, seq, group) of the group whose turn it is, or None."""
+        heap = self.heap
+        accounts = self.shares.accounts
+        while heap:
+            entry = heap[0]
+            group = entry[3]
+            if group.entry is not entry:
+                heappop(heap)
+                continue
+            head = group.heap[0]
+            if head[2].entry is not head:
+                head = group.head()
+            rank = head[0]
+            if rank < BOOSTED:
+                tag = -INF
+            else:
+                account = accounts.get(group.tenant)
+                if account is None:
+                    tag = group.floor
+                else:
+                    tag = account.used
+                    if account.leases:
+                        tag += len(account.leases) * (now - account.counted_at) / account.weight
+            if tag != entry[0] or rank != entry[1] or head[1] != entry[2]:
+                group.entry = entry = (tag, rank, head[1], group)
+                heapreplace(heap, entry)
+                continue
+            return entry
+        return None

@@ -1,0 +1,102 @@
+"""How an attempt ended. Outcomes are values that the rest of the core matches on.
+
+Nothing here decides what follows from an outcome: for the job that is `verdict`, for the
+upstream the limits at its gate.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    PUSHBACK = "pushback"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    RETURNED = "returned"
+
+
+class Scope(StrEnum):
+    """Who pushed back: the whole upstream, or the upstream only at this tenant."""
+
+    UPSTREAM = "upstream"
+    TENANT = "tenant"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One answer. Build it with the class methods below, which allow only sensible mixes."""
+
+    kind: Kind
+    fatal: bool = False
+    ban: bool = False
+    scope: Scope = Scope.UPSTREAM
+    status: int | None = None
+    retry_after_s: float | None = None
+    hit_at: float | None = (
+        None  # when the upstream was really called; the minimum hold counts from it
+    )
+    upstream_fault: bool = (
+        False  # a failure that says the upstream is unwell: counts for the breaker
+    )
+    error: str = ""
+
+    @classmethod
+    def ok(cls, *, status: int | None = None, hit_at: float | None = None) -> Outcome:
+        if status is None and hit_at is None:
+            return OK
+        return cls(Kind.OK, status=status, hit_at=hit_at)
+
+    @classmethod
+    def failed(
+        cls,
+        error: str = "",
+        *,
+        fatal: bool = False,
+        status: int | None = None,
+        upstream_fault: bool = False,
+    ) -> Outcome:
+        return cls(
+            Kind.FAILED, fatal=fatal, status=status, upstream_fault=upstream_fault, error=error
+        )
+
+    @classmethod
+    def pushback(
+        cls,
+        *,
+        status: int = 429,
+        retry_after_s: float | None = None,
+        ban: bool = False,
+        scope: Scope = Scope.UPSTREAM,
+        error: str = "",
+    ) -> Outcome:
+        if retry_after_s is not None and not retry_after_s >= 0:
+            raise ValueError(f"retry_after_s must be 0 or more, not {retry_after_s!r}")
+        return cls(
+            Kind.PUSHBACK,
+            ban=ban,
+            scope=scope,
+            status=status,
+            retry_after_s=retry_after_s,
+            upstream_fault=True,
+            error=error,
+        )
+
+    @classmethod
+    def cancelled(cls) -> Outcome:
+        return cls(Kind.CANCELLED)
+
+    @classmethod
+    def lost(cls, error: str = "the lease ended without a word from its holder") -> Outcome:
+        return cls(Kind.LOST, error=error)
+
+    @classmethod
+    def returned(cls, *, after_s: float = 0.0) -> Outcome:
+        """Given back unharmed (shutdown, snooze): no attempt is burnt."""
+        return cls(Kind.RETURNED, retry_after_s=after_s)
+
+
+OK = Outcome(Kind.OK)

@@ -1,0 +1,7 @@
+"""What every test shares."""
+
+from hypothesis import settings
+
+# A run must not depend on luck or on how busy the machine is.
+settings.register_profile("default", derandomize=True, deadline=None)
+settings.load_profile("default")
