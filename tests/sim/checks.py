@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from headway.core import Change, Core, Kind, Outcome, State, Ticket
+from headway.core import Change, Core, Kind, Outcome, State, Ticket, Traffic
 from headway.core.lines import SharedGate
 from tests.sim.model import INF, LEGAL, Held, Model
 
@@ -94,12 +94,12 @@ def check_work_conserving(model: Model, core: Core, now: float) -> None:
     for ticket in model.tickets.values():
         if model.states[ticket.id] is not State.QUEUED or model.out_of_order(ticket):
             continue
-        for upstream in ticket.upstreams or (None,):
-            if not any(
-                _blocks(model, core, name, ticket, reserved, now)
-                for name in model.names(ticket, upstream)
-            ):
-                raise Violation("work conservation", f"{ticket} idles at {now} for {upstream}")
+        for way in model.ways_of(ticket):
+            for name in way:
+                if _blocks(model, core, name, ticket, reserved, now):
+                    break
+            else:
+                raise Violation("work conservation", f"{ticket} idles at {now} before {way}")
 
 
 def _blocks(
@@ -110,14 +110,15 @@ def _blocks(
     reserved: dict[tuple[str, str], Ticket],
     now: float,
 ) -> bool:
-    if model.shut(name, now) or model.full(name, ticket):
-        return True
-    owner = reserved.get(name)
-    if owner is not None and owner is not ticket:
-        free = model.room(name, leftover=ticket.traffic == 2) - len(model.inside.get(name, ()))
-        if free <= 1:
-            return True
     policy = model.policy(name)
+    inside = len(model.inside.get(name, ()))
+    if policy.cap is not None:
+        leftover = ticket.traffic is Traffic.LEFTOVER and name[0] != "key"
+        free = policy.cap - inside - (policy.reserve if leftover else 0)
+        if free <= 0 or (free == 1 and reserved.get(name, ticket) is not ticket):
+            return True
+    if name in model.paused or model.closed.get(name, -INF) > now:
+        return True
     if policy.plain:
         return False
     if policy.cooldown_s and now - model.released.get(name, -INF) < policy.cooldown_s:
@@ -134,11 +135,10 @@ def _paced(model: Model, core: Core, upstream: str, now: float) -> bool:
         return False
     policy = model.policy(("upstream", upstream))
     longest = model.closed.get(("upstream", upstream), -INF)
-    grants = model.grants.get(upstream, [])
-    if policy.pace and grants:
-        # Online calls may run up a debt; each call in it costs one interval at most.
-        debt = policy.pace.interval_s * (1 + policy.pace.jitter)
-        longest = max(longest, max(g + debt * (len(grants) - i) for i, g in enumerate(grants)))
+    longest = max(longest, model.spaced_until.get(upstream, -INF))
+    if policy.cooldown_s:
+        released = model.released.get(("upstream", upstream), -INF)
+        longest = max(longest, released + policy.cooldown_s)
     if policy.breaker is not None:
         longest = max(longest, now + policy.breaker.open_s)
     if gate.opens_at > longest + EPSILON:

@@ -35,6 +35,10 @@ LEGAL = {
 }
 
 
+FREE = GatePolicy()
+MUTEX = GatePolicy(cap=1)
+
+
 @dataclass
 class Held:
     permit: Permit
@@ -54,34 +58,43 @@ class Model:
     # a place that was given back but is still within its minimum hold: fence -> free at, per gate
     settling: dict[tuple[str, str], dict[int, float]] = field(default_factory=dict)
     inside: dict[tuple[str, str], set[int]] = field(default_factory=dict)
-    grants: dict[str, list[float]] = field(default_factory=dict)
+    grants: dict[str, list[float]] = field(default_factory=dict)  # the last few, per upstream
+    spaced_until: dict[str, float] = field(default_factory=dict)  # the latest a pace can explain
     last_free: dict[tuple[str, str], float] = field(default_factory=dict)
     released: dict[tuple[str, str], float] = field(default_factory=dict)
     states: dict[object, State] = field(default_factory=dict)
     tickets: dict[object, Ticket] = field(default_factory=dict)
     ended: dict[object, Ticket] = field(default_factory=dict)
     by_key: dict[str, dict[int, Ticket]] = field(default_factory=dict)  # ordered, by arrival
+    ways: dict[object, list[tuple[tuple[str, str], ...]]] = field(default_factory=dict)
 
     # ------------------------------------------------------------------ names
 
     def names(self, ticket: Ticket, upstream: str | None) -> tuple[tuple[str, str], ...]:
-        """Every gate that this ticket passes on its way to this upstream."""
+        """Every gate that this ticket passes on its way to this upstream, likely closed first."""
         names = [("everything", ""), ("type", ticket.type), ("lane", ticket.lane)]
         names += [("tool", tool) for tool in ticket.tools]
         if upstream is not None:
             names += [("upstream", upstream), ("tenant", f"{ticket.tenant}@{upstream}")]
         if ticket.key is not None:
             names.append(("key", ticket.key))
-        return tuple(names)
+        return tuple(reversed(names))
+
+    def ways_of(self, ticket: Ticket) -> list[tuple[tuple[str, str], ...]]:
+        ways = self.ways.get(ticket.id)
+        if ways is None:
+            ways = [self.names(ticket, upstream) for upstream in ticket.upstreams or (None,)]
+            self.ways[ticket.id] = ways
+        return ways
 
     def policy(self, name: tuple[str, str]) -> GatePolicy:
         kind, which = name
         if kind == "tenant":
             upstream = self.policies.get(("upstream", which.partition("@")[2]))
-            return (upstream.tenant if upstream else None) or GatePolicy()
+            return (upstream.tenant if upstream else None) or FREE
         if kind == "key":
-            return GatePolicy(cap=1)
-        return self.policies.get(name) or GatePolicy()
+            return MUTEX
+        return self.policies.get(name) or FREE
 
     # ------------------------------------------------------------------ what happened
 
@@ -93,7 +106,13 @@ class Model:
         for name in held.names:
             self.inside.setdefault(name, set()).add(permit.fence)
         if upstream is not None:
-            self.grants.setdefault(upstream, []).append(now)
+            grants = self.grants.setdefault(upstream, [])
+            grants.append(now)
+            del grants[:-8]
+            pace = self.policy(("upstream", upstream)).pace
+            if pace is not None:
+                longest_s = pace.interval_s * (1 + pace.jitter)
+                self.spaced_until[upstream] = max(self.spaced_until.get(upstream, 0), now) + longest_s
         return held
 
     def given_back(self, fence: int, outcome: Outcome, now: float) -> None:
@@ -128,6 +147,7 @@ class Model:
         self.states[ticket.id] = change.after
         if change.after in (State.COMPLETED, State.FAILED, State.CANCELLED):
             self.tickets.pop(ticket.id, None)
+            self.ways.pop(ticket.id, None)
             self.ended[ticket.id] = ticket
             if ticket.ordered and ticket.key:
                 self.by_key.get(ticket.key, {}).pop(ticket.seq, None)
@@ -160,7 +180,3 @@ class Model:
 
     def shut(self, name: tuple[str, str], now: float) -> bool:
         return name in self.paused or self.closed.get(name, -INF) > now
-
-    def full(self, name: tuple[str, str], ticket: Ticket) -> bool:
-        leftover = ticket.traffic is Traffic.LEFTOVER and name[0] != "key"
-        return len(self.inside.get(name, ())) >= self.room(name, leftover=leftover)

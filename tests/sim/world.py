@@ -392,11 +392,12 @@ class World:
             for ticket in list(self.model.tickets.values()):
                 if ticket.state is State.PAUSED:
                     self.core.resume(ticket.id, self.now)
+            self.settle()
             held = self._some_held()
             if held is not None:
                 self.now += 0.1
             else:
-                self.now = max(self.now, self.core.next_wakeup())
+                self._sleep()
             self._let_time_pass()
             if held is not None and held.permit.fence in self.model.held:
                 self.give_back(held, Outcome.ok())
@@ -405,6 +406,14 @@ class World:
             left = sorted(map(str, self.model.tickets.values()))
             raise checks.Violation("nobody starves", f"{left} are left at the end")
         self._leave_nothing_behind()
+
+    def _sleep(self) -> None:
+        """Nobody works: only time can bring anything."""
+        wakeup = self.core.next_wakeup()
+        if wakeup == float("inf"):
+            left = sorted(map(str, self.model.tickets.values()))
+            raise checks.Violation("somebody sets the clock", f"{left} sleep for ever")
+        self.now = max(self.now, wakeup)
 
     def _leave_nothing_behind(self) -> None:
         self.now += 10_000.0

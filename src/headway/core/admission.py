@@ -89,6 +89,7 @@ class Admission(Standing):
             if line is None:
                 continue
             line.wait = None
+            line.won = True
             first = line.queue.first(now)
             if first is not None:
                 self.file(line, first, now)
@@ -102,9 +103,12 @@ class Admission(Standing):
             if track is None:
                 return
             track.wait = None
+            track.won += (gate,)
             track.running = True
-            while self._go(track, gate, now):
+            while self._go(track, now):
+                track.won = (gate,)
                 if gate.waiters or self.opened_upstreams:
+                    track.won = ()
                     self.stand(track, gate, now)
                     break
             track.running = False
@@ -126,19 +130,19 @@ class Admission(Standing):
                     return node
         return None
 
-    def _go(self, track: Track, at: Gate, now: float) -> bool:
+    def _go(self, track: Track, now: float) -> bool:
         """Grant one ticket of the track. False if it had to stand somewhere, or has none."""
         leftover = track.leftover
         exempt: Gate | None = None
         for gate in track.gates:
             if len(gate.leases) >= (gate.spare if leftover else gate.room) or gate.opens_at > now:
                 if not self._passable(track, gate, now):
-                    if gate is not at and gate.opens_at <= now:
+                    if gate.opens_at <= now and track.won != (gate,):
                         self._passed_over(self._head(track, now), now)
                     self.stand(track, gate, now)
                     return False
                 exempt = gate
-            if gate is not at and gate.waiters and self.beaten(track, gate, now):
+            if gate.waiters and gate not in track.won and self.beaten(track, gate, now):
                 self.stand(track, gate, now)
                 self.opened[gate] = None
                 return False
@@ -172,7 +176,7 @@ class Admission(Standing):
                     self.stand(line, upstream, now)
                     return None
                 vip = upstream.reserved_for
-            if upstream.waiters and self.beaten(line, upstream, now):
+            if upstream.waiters and not line.won and self.beaten(line, upstream, now):
                 self.unfile(line)
                 self.stand(line, upstream, now)
                 self.opened_upstreams[upstream] = None
@@ -237,6 +241,7 @@ class Admission(Standing):
 
     def _grant(self, ticket: Ticket, line: Line, now: float) -> None:
         """Take every gate of the ticket in one step."""
+        line.won = False
         reserved = ticket in self.reservations
         self.unreserve(ticket, now)
         flow = ticket.place

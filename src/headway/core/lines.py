@@ -54,7 +54,7 @@ class KeyGate(Gate):
 
 
 class Track(Peer):
-    __slots__ = ("gates", "home", "leftover", "queue", "running", "traffic", "wait")
+    __slots__ = ("gates", "home", "leftover", "queue", "running", "traffic", "wait", "won")
 
     def __init__(self, traffic: Traffic, gates: tuple[Gate, ...], lane: SharedGate) -> None:
         self.traffic = traffic
@@ -64,6 +64,7 @@ class Track(Peer):
         self.queue = FairQueue(lane.shares, self)  # of lines, under the tenant at their head
         self.wait: Any = None  # its live entry among the waiters of the gate it stands at
         self.running = False  # it is being served just now
+        self.won: tuple[Gate, ...] = ()  # open gates where its turn has come
 
 
 class Line(Peer):
@@ -79,6 +80,7 @@ class Line(Peer):
         "upstream",
         "wait",
         "waiting",
+        "won",
     )
 
     def __init__(self, track: Track, upstream: Upstream | None) -> None:
@@ -94,6 +96,7 @@ class Line(Peer):
         self.entry: Any = None  # its live entry in the track's queue
         self.filed: Group | None = None  # the group there that it is filed under
         self.wait: Any = None  # its live entry among the waiters of its upstream
+        self.won = False  # its turn has come at its upstream
 
 
 class Flow(Peer):
@@ -115,7 +118,7 @@ class Flow(Peer):
         item.entry = entry = (rank, seq, item)
         self.size += 1
         heappush(self.heap, entry)
-        return self.heap[0] is entry
+        return self.head() is entry
 
     def head(self) -> Any:
         heap = self.heap

@@ -182,7 +182,7 @@ class FairQueue:
         item.entry = entry = (rank, seq, item)
         heap = group.heap
         heappush(heap, entry)
-        if heap[0] is not entry:
+        if heap[0] is not entry and group.head() is not entry:
             return False
         if group.stands_at is None:
             self.enter(group, rank, seq, now)

@@ -69,8 +69,12 @@ class Standing:
         else:
             changed = self._put_in_flow(line, group, item, ticket, now)
         # Most tickets queue up behind others of their line: then nothing above changes.
-        if changed and (line.entry is None or queue.heap[0][3] is group):
-            self.line_changed(line, now)
+        if group.stands_at is not None:
+            self._look_again(group, now)
+        elif changed:
+            top = queue.heap[0]
+            if line.entry is None or top[3] is group or top[3].entry is not top:
+                self.line_changed(line, now)
 
     def _put_in_flow(
         self, line: Line, group: Group, item: Any, ticket: Ticket, now: float
@@ -261,6 +265,8 @@ class Standing:
 
     def stand(self, node: Track | Line, gate: Gate, now: float) -> None:
         """Wait at a gate, in order. Also moves up a node whose head has become better."""
+        if gate.opens_at > now or len(gate.leases) >= gate.room:
+            node.won = False if type(node) is Line else ()  # type: ignore[assignment]
         waiters = gate.waiters
         if waiters:
             key = self.key_of(node, now)
@@ -341,7 +347,15 @@ class Standing:
     def _wake_flow(self, flow: Flow, now: float) -> None:
         head = flow.head()
         flow.line.queue.put(flow.group, flow, head[0], head[1], now)
-        self.line_changed(flow.line, now)
+        if flow.group.stands_at is not None:
+            self._look_again(flow.group, now)
+        else:
+            self.line_changed(flow.line, now)
+
+    def _look_again(self, group: Group, now: float) -> None:
+        """The group stands aside, but its place may be kept for the one who has just joined."""
+        if group.stands_at is not None and group.stands_at.reserved_for is not None:
+            self.gate_changed(group.stands_at, now)
 
     def arm(self, gate: Gate, now: float) -> None:
         """Have the clock look at this gate when it opens."""
