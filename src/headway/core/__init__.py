@@ -6,6 +6,7 @@ docs/architecture.md for the whole in one page, `core.Core` for the way in.
 
 from headway.core.change import Change, Refusal, Refused, StopOrder, UnknownTicket
 from headway.core.core import Core
+from headway.core.explain import Explanation
 from headway.core.lifecycle import Event, IllegalTransition, State
 from headway.core.limits import BreakerRule, PaceRule, QuietRule
 from headway.core.outcome import Kind, Outcome, Scope
@@ -19,6 +20,7 @@ __all__ = [
     "Change",
     "Core",
     "Event",
+    "Explanation",
     "GatePolicy",
     "IllegalTransition",
     "Kind",

@@ -14,7 +14,7 @@ from headway.core.atlas import Atlas
 from headway.core.gate import Gate
 from headway.core.lifecycle import State
 from headway.core.lines import Flow, Line, SharedGate, Track
-from headway.core.order import BOOSTED, RESERVED, Account
+from headway.core.order import BOOSTED, RESERVED, Account, Tempo
 from headway.core.outcome import Outcome
 from headway.core.permit import Permit
 from headway.core.standing import Standing
@@ -66,7 +66,8 @@ class Admission(Standing):
 
     def admit(self, now: float) -> list[Permit]:
         """Grant whatever can be granted, best first. Call `advance` before."""
-        self.granted = granted = []
+        granted: list[Permit] = []
+        self.granted = granted
         while self.opened or self.opened_upstreams:
             if self.opened_upstreams:
                 self._bring_lines_forward(now)
@@ -252,6 +253,7 @@ class Admission(Standing):
         if type(flow) is Flow and flow.size and flow.stands_at is None:
             self._park(flow, self.atlas.keys[flow.key], now)
         self.granted.append(permit)
+        self._beat(permit.accounts[-1], ticket.tenant, line, now)
         upstream = line.upstream
         if upstream is not None and (
             len(upstream.leases) >= (upstream.spare if line.leftover else upstream.room)
@@ -262,6 +264,17 @@ class Admission(Standing):
                 self.stand(line, upstream, now)
         else:
             self.line_changed(line, now)
+
+    def _beat(self, account: Account, tenant: str, line: Line, now: float) -> None:
+        """Remember the tempo of grants, here and of this tenant."""
+        group = line.queue.groups.get(tenant)
+        left = 0 if group is None else group.waiting
+        tempo = account.tempo
+        if tempo is None and left:
+            account.tempo = tempo = Tempo()
+        if tempo is not None:
+            tempo.beat(now, left)
+        account.shares.tempo.beat(now, line.waiting)
 
     def take(
         self, ticket: Ticket, line: Line, now: float, *, floor: float = INF, fair: bool = False
@@ -315,6 +328,10 @@ class Admission(Standing):
         fence = permit.fence
         for account in permit.accounts:
             account.count(now)
+        account = permit.accounts[-1]
+        held_s = now - permit.granted_at
+        account.shares.hold_s += 0.05 * (held_s - account.shares.hold_s)
+        account.hold_s += (0.2 if account.hold_s else 1.0) * (held_s - account.hold_s)
         for gate in permit.gates:
             if gate.limits:
                 free_at = gate.given(now, permit, outcome)

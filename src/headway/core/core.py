@@ -14,6 +14,7 @@ from random import Random
 from headway.core.admission import Admission
 from headway.core.atlas import Atlas
 from headway.core.change import Change, Refusal, Refused, StopOrder, UnknownTicket
+from headway.core.explain import Explanation, explain
 from headway.core.gate import Gate
 from headway.core.gatekeeper import Gatekeeper
 from headway.core.kinds import KINDS, GateKind
@@ -391,6 +392,10 @@ class Core:
             ticket.not_before = not_before
             self._step(ticket, Event.POSTPONE, now)
         return ticket.state
+
+    def explain(self, id: Hashable, now: float) -> Explanation:
+        """Why this ticket waits, since when, in which place, and when it should start."""
+        return explain(self, self.ticket(id), self.advance(now))
 
     def sweep(self, now: float) -> None:
         """Forget gates and lines that nobody would miss. Call it once in a while."""

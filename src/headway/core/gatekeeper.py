@@ -181,6 +181,12 @@ class Gatekeeper:
         return sum(line.waiting for line in gate.lines), mine
 
 
+    def grants_seen(self, upstream: str) -> int:
+        """How many grants the estimates at an upstream are based on."""
+        gate = self._atlas.gates.get((kinds.UPSTREAM, upstream))
+        return gate.shares.tempo.grants if isinstance(gate, SharedGate) else 0
+
+
 def hold_s(policy: GatePolicy, outcome: Outcome, streak: int) -> float:
     """How long a pushback closes its gate: as told, or a short time that grows."""
     rule = policy.pushback

@@ -67,6 +67,11 @@ class Track(Peer):
         self.won: tuple[Gate, ...] = ()  # open gates where its turn has come
 
 
+    def lose(self) -> None:
+        """The gates have closed again: its turns are over."""
+        self.won = ()
+
+
 class Line(Peer):
     __slots__ = (
         "entry",
@@ -97,6 +102,9 @@ class Line(Peer):
         self.filed: Group | None = None  # the group there that it is filed under
         self.wait: Any = None  # its live entry among the waiters of its upstream
         self.won = False  # its turn has come at its upstream
+
+    def lose(self) -> None:
+        self.won = False
 
 
 class Flow(Peer):

@@ -28,15 +28,39 @@ PINNED = -1e12
 RESERVED = -2e12
 
 
+MEMORY = 150  # grants
+
+
+class Tempo:
+    """How fast grants follow each other while somebody waits for them. For estimates only."""
+
+    __slots__ = ("gap_s", "grants", "last_at", "waiting")
+
+    def __init__(self) -> None:
+        self.grants = 0  # that followed another one without a pause in demand
+        self.gap_s = 0.0
+        self.last_at = -INF
+        self.waiting = False
+
+    def beat(self, now: float, waiting: int) -> None:
+        """A grant was made, and so many still wait."""
+        if self.waiting:
+            self.grants = grants = self.grants + 1
+            # Long, because holding times have long tails: a few grants say little about the next.
+            share = 1.0 / min(grants, MEMORY)
+            self.gap_s += share * (now - self.last_at - self.gap_s)
+        self.last_at = now
+        self.waiting = waiting > 0
+
+
 class Account(Gate):
     """A tenant at an upstream (or at a lane): its pool and pace there, and its use of it."""
 
     __slots__ = (
         "counted_at",
-        "gap_s",
-        "grants",
-        "last_grant_at",
+        "hold_s",
         "shares",
+        "tempo",
         "used",
         "weight",
     )
@@ -50,9 +74,8 @@ class Account(Gate):
         self.used = shares.start  # slot-seconds / weight, up to counted_at
         self.counted_at = 0.0
         self.weight = 1.0
-        self.grants = 0  # since it last had nothing to wait for; with gap_s, for estimates
-        self.gap_s = 0.0
-        self.last_grant_at = -INF
+        self.tempo: Tempo | None = None
+        self.hold_s = 0.0  # how long it holds a place, on average of late; 0: not known yet
 
     @property
     def label(self) -> str:
@@ -73,7 +96,7 @@ class Account(Gate):
 class Shares:
     """The accounts of one upstream or lane. Those that no longer matter are dropped by and by."""
 
-    __slots__ = ("accounts", "name", "queues", "start", "sweep_above")
+    __slots__ = ("accounts", "hold_s", "name", "queues", "start", "sweep_above", "tempo")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -81,6 +104,8 @@ class Shares:
         self.start = 0.0  # the tag of the last tenant that was granted
         self.queues: list[FairQueue] = []
         self.sweep_above = 1024
+        self.tempo = Tempo()
+        self.hold_s = 0.0  # how long a place is held, on average of late
 
     def waits(self, tenant: str) -> bool:
         for queue in self.queues:  # noqa: SIM110  (a generator costs more than the search)

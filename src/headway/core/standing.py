@@ -115,7 +115,7 @@ class Standing:
                 self.next_in_order(key, now)
 
     def _take_out(self, item: Any, place: Flow | Group, now: float) -> None:
-        if type(place) is Flow:
+        if isinstance(place, Flow):
             group = place.group
             self._take_from_flow(place, item, now)
         else:
@@ -266,7 +266,7 @@ class Standing:
     def stand(self, node: Track | Line, gate: Gate, now: float) -> None:
         """Wait at a gate, in order. Also moves up a node whose head has become better."""
         if gate.opens_at > now or len(gate.leases) >= gate.room:
-            node.won = False if type(node) is Line else ()  # type: ignore[assignment]
+            node.lose()
         waiters = gate.waiters
         if waiters:
             key = self.key_of(node, now)
