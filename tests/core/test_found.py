@@ -1,89 +1,172 @@
-"""Faults that these tests found in the core. Each says what happened when it was found."""
+"""Faults that these tests found in the core, most serious first.
+
+Each comment says what happened when the fault was found.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from headway.core import (
-    BreakerRule, GatePolicy, Outcome, QuietRule, Refusal, Refused, State, Ticket, Traffic
+    BreakerRule,
+    Core,
+    GatePolicy,
+    Outcome,
+    QuietRule,
+    Refusal,
+    Refused,
+    State,
+    Ticket,
+    Traffic,
 )
-from tests.core.kit import INF, X, Y, ask, core_with, end, going, permit_of, start
+from tests.core.kit import X, ask, core_with, end, going, start
 
-NIGHT = QuietRule(((0.0, 6 * 3600.0),))
+HOUR, DAY = 3600.0, 86_400.0
+ONE = GatePolicy(cap=1)
+NIGHT = QuietRule(((2 * HOUR, 6 * HOUR),))
+IN_THE_NIGHT = 3 * HOUR
 
 
+# --- crashes
+
+
+# `settling` holds (free_at, fence, gate). When two gates of one permit free it at the same moment
+# the tuples tie and two gates are compared: TypeError out of `finish`, after half of the gates were
+# given back.
+def test_two_gates_may_free_the_same_place_at_the_same_moment() -> None:
+    tenant = GatePolicy(cap=1, min_hold_s=4.0)
+    core = core_with(upstream={"x.com": GatePolicy(cap=1, min_hold_s=4.0, tenant=tenant)})
+    ticket = start(core, "a")
+    ask(core, "b")
+    end(core, ticket, 1.0)
+    assert going(core, 3.9) == []
+    assert going(core, 4.0) == ["b"]
+
+
+# `_deadlines` holds (deadline, seq, ticket). An entry of an ended ticket stays until it surfaces; a
+# ticket built anew from the store for an operator's retry has the same deadline and seq, so two
+# tickets are compared: TypeError, after the ticket was entered into `tickets`.
+def test_a_ticket_that_was_loaded_from_the_store_again_may_be_retried() -> None:
+    core = core_with()
+    old = start(core, "a", deadline=100.0)
+    end(core, old, 1.0, Outcome.failed("no luck", fatal=True))
+    loaded = Ticket("a", upstreams=X, deadline=100.0, seq=old.seq)
+    loaded.state = State.FAILED
+    core.retry(loaded, 2.0)
+    assert loaded.state is State.QUEUED
+
+
+# --- quiet hours
+
+
+# `arm` takes the earlier of `opens_at` and `changes_at`. An open gate has opens_at == -INF, so the
+# clock is never set for the beginning of the window: quiet hours hold only for gates that are first
+# looked at inside of a window.
+def test_quiet_hours_begin_at_an_upstream_that_was_open_before() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(quiet=NIGHT)})
+    core.gate("upstream", "x.com")
+    for day in range(1, 4):
+        midnight = day * DAY
+        end(core, start(core, f"evening {day}", midnight + HOUR), midnight + HOUR)
+        ask(core, f"night {day}", midnight + IN_THE_NIGHT)
+        assert going(core, midnight + 6 * HOUR - 1) == []
+        assert [f"night {day}"] == going(core, midnight + 6 * HOUR)
+        end(core, core.ticket(f"night {day}"), midnight + 6 * HOUR)
+
+
+# `advance` returns at once when `now` is not later, so a gate that was made after the first call
+# with this `now` (in `atlas.fresh`) is asked before its limits have looked at the clock.
 def test_quiet_hours_hold_in_the_batch_that_first_names_the_upstream() -> None:
     core = core_with(upstream={"x.com": GatePolicy(quiet=NIGHT)})
-    ask(core, "a", 3600.0)
-    assert going(core, 3600.0) == []
+    ask(core, "a", IN_THE_NIGHT)
+    assert going(core, IN_THE_NIGHT) == []
 
 
+# Accounts and keys never get into `atlas.fresh`: their quiet hours are built and never looked at.
 def test_quiet_hours_of_a_tenant_hold() -> None:
     core = core_with(upstream={"x.com": GatePolicy(tenant=GatePolicy(quiet=NIGHT))})
-    core.advance(3600.0)
-    ask(core, "a", 3601.0)
-    assert going(core, 3602.0) == []
-    start(core, "b", 8 * 3600.0)
-    ask(core, "c", 25 * 3600.0)
-    assert going(core, 25 * 3600.0 + 1) == []
+    end(core, start(core, "evening", DAY, tenant="t"), DAY)
+    ask(core, "night", DAY + IN_THE_NIGHT, tenant="t")
+    assert going(core, DAY + IN_THE_NIGHT + 1) == []
 
 
 def test_quiet_hours_of_a_key_hold() -> None:
     core = core_with(key={"feed": GatePolicy(cap=1, quiet=NIGHT)})
-    core.advance(3600.0)
-    ask(core, "a", 3601.0, key="feed")
-    assert going(core, 3602.0) == []
+    end(core, start(core, "evening", DAY, key="feed"), DAY)
+    ask(core, "night", DAY + IN_THE_NIGHT, key="feed")
+    assert going(core, DAY + IN_THE_NIGHT + 1) == []
 
 
-def test_two_gates_may_free_the_same_place_at_the_same_moment() -> None:
-    hold = GatePolicy(cap=2, min_hold_s=4.0)
-    core = core_with(upstream={"x.com": GatePolicy(cap=2, min_hold_s=4.0, tenant=hold)})
-    ticket = start(core, "a")
-    end(core, ticket, 1.0)
+# --- nobody starves, nothing grows for ever
 
 
-def test_deadline_passes_while_a_running_ticket_is_asked_to_pause() -> None:
+def flood_of_newcomers(core: Core, count: int) -> list[str]:
+    """One place is held for ever; through the other come tenants that nobody has seen before, one
+    a second, always one waiting. Returns who went. "regular" has used 10 s and waits.
+    """
+    start(core, "for ever", tenant="for ever")
+    end(core, start(core, "before", tenant="regular"), 10.0)
+    holder = start(core, "new 0", 10.0, tenant="new 0")
+    ask(core, "regular", 10.0, tenant="regular")
+    went = []
+    for n in range(1, count):
+        ask(core, f"new {n}", 9.0 + n, tenant=f"new {n}")
+        end(core, holder, 10.0 + n)
+        (permit,) = core.admit(10.0 + n)
+        holder = permit.ticket
+        went.append(str(holder.id))
+        if n % 500 == 0:
+            core.sweep(10.0 + n)
+    return went
+
+
+# Every newcomer starts at `shares.start` and is granted there, so `start` never moves; a tenant that
+# has used anything has a larger tag for ever. (The same holds for the reference in ALGORITHMS.md;
+# "no eligible tenant starves" then needs v to advance with service, not only with grants.)
+def test_a_stream_of_newcomers_does_not_starve_a_tenant_that_has_used_its_share_once() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(cap=2)}, lease_s=1e9)
+    assert "regular" in flood_of_newcomers(core, 500)
+
+
+# For the same reason `used <= start` is never true for one-time tenants, and the busy period never
+# ends: 5,000 accounts are left of 5,000 tenants that came once, whatever is swept.
+def test_accounts_of_tenants_that_came_once_are_dropped_while_others_are_busy() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(cap=2)}, lease_s=1e9)
+    flood_of_newcomers(core, 5001)
+    assert len(core.gates.get("upstream", "x.com").shares.accounts) < 2500  # type: ignore[attr-defined]
+
+
+# --- deadlines
+
+
+# The deadline came while the ticket ran, so its entry was consumed; `judge` looks at the pause
+# before the deadline, the ticket becomes paused, and can be resumed and run long after it.
+def test_a_deadline_that_passed_while_stopping_for_a_pause_is_kept() -> None:
     core = core_with()
-    ticket = start(core, "a", deadline=100.0)
-    core.pause("a", 90.0)
-    core.heartbeat("a", permit_of(ticket).fence, 80.0)
-    core.advance(100.0)
-    end(core, ticket, 110.0, Outcome.cancelled())
+    ticket = start(core, "a", deadline=50.0)
+    core.pause("a", 40.0)
+    core.advance(50.0)
+    end(core, ticket, 60.0, Outcome.cancelled())
     core.advance(1000.0)
     assert ticket.state is State.FAILED
 
 
-def test_restored_ticket_keeps_its_deadline() -> None:
-    core = core_with(upstream={"x.com": GatePolicy(cap=1)})
-    ticket = Ticket("a", upstreams=X, deadline=100.0, seq=1)
-    permit = core.restore(ticket, 10.0, fence=7, upstream="x.com", expires_at=60.0)
+# `restore` does not enter the deadline: once the job goes back to waiting, it waits for ever.
+def test_a_restored_ticket_keeps_its_deadline() -> None:
+    core = core_with()
     core.gates.pause("upstream", "x.com", 10.0)
-    core.finish("a", permit.fence, Outcome.returned(), 20.0)
+    ticket = Ticket("a", upstreams=X, deadline=100.0, seq=1)
+    core.restore(ticket, 10.0, fence=7, upstream="x.com", expires_at=60.0)
+    core.finish("a", 7, Outcome.returned(), 20.0)
     core.advance(500.0)
     assert ticket.state is State.FAILED
 
 
-def test_a_restart_does_not_prolong_the_hold_of_a_key() -> None:
-    core = core_with(max_key_hold_s=100.0)
-    ticket = Ticket("a", upstreams=X, key="feed", seq=1)
-    core.restore(ticket, 90.0, fence=7, upstream="x.com", expires_at=95.0)
-    assert core.heartbeat("a", 7, 94.0) == 100.0
-
-
-def test_retry_of_a_ticket_that_was_loaded_from_the_store_again() -> None:
+# The entry of the old deadline is not recognised as stale and ends the job at the old time.
+def test_a_retry_with_a_later_deadline_has_that_deadline() -> None:
     core = core_with()
-    ask(core, "early", deadline=50.0)
-    old = start(core, "a", deadline=100.0)
-    end(core, old, 1.0, Outcome.failed(fatal=True))
-    loaded = Ticket("a", upstreams=X, deadline=100.0, seq=old.seq)
-    loaded.state = State.FAILED
-    core.retry(loaded, 2.0)
-
-
-def test_retry_with_a_later_deadline() -> None:
-    core = core_with(upstream={"x.com": GatePolicy(cap=1)})
     ticket = start(core, "a", deadline=100.0)
-    end(core, ticket, 1.0, Outcome.failed(fatal=True))
+    end(core, ticket, 1.0, Outcome.failed("no luck", fatal=True))
     core.gates.pause("upstream", "x.com", 1.0)
     ticket.deadline = 1000.0
     core.retry(ticket, 2.0)
@@ -91,62 +174,124 @@ def test_retry_with_a_later_deadline() -> None:
     assert ticket.state is State.QUEUED
 
 
+# --- keys
+
+
+# `_grant` parks the rest of a flow at its key without asking whether the key has room: a key with a
+# cap of 2 lets one through per tenant and line.
+def test_a_key_may_have_more_than_one_place() -> None:
+    core = core_with(key={"account": GatePolicy(cap=2)})
+    tickets = [ask(core, n, key="account") for n in range(4)]
+    assert going(core, 1.0) == [0, 1]
+    end(core, tickets[0], 2.0)
+    assert going(core, 2.0) == [2]
+
+
+# `restore` counts the maximum hold from the restart: each restart gives another 2 h. (It cannot
+# know better: there is no `granted_at` among its arguments. `ticket.since` is one place to take it
+# from.)
+def test_a_restart_does_not_prolong_the_hold_of_a_key() -> None:
+    core = core_with(max_key_hold_s=100.0)
+    ticket = Ticket("a", upstreams=X, key="feed", seq=1)
+    ticket.since = 0.0  # it has been running since then
+    core.restore(ticket, 90.0, fence=7, upstream="x.com", expires_at=95.0)
+    assert core.heartbeat("a", 7, 94.0) == 100.0
+
+
+# Only the first ticket of an ordered key stands in a line; the others are not counted, so a million
+# of them wait at an upstream that allows two waiters.
 def test_ordered_tickets_are_counted_as_waiters() -> None:
     core = core_with(upstream={"x.com": GatePolicy(cap=1, max_waiters=2)})
     core.gates.pause("upstream", "x.com", 0.0)
-    for id in range(2):
-        ask(core, id, key="feed", ordered="pass")
+    for n in range(2):
+        ask(core, n, key="feed", ordered="pass")
     with pytest.raises(Refused):
         ask(core, 2, key="feed", ordered="pass")
 
 
-def test_online_call_with_a_paused_key_is_refused() -> None:
+# `refuses_online` asks the line's gates and the account, not the key.
+def test_an_online_call_with_a_paused_key_is_refused() -> None:
     core = core_with()
     core.gates.pause("key", "feed", 0.0)
     ticket = Ticket("a", upstreams=X, key="feed", traffic=Traffic.ONLINE)
     assert isinstance(core.call(ticket, 1.0), Refusal)
 
 
-def test_simultaneous_429s_count_once_even_in_the_batch_of_their_grant() -> None:
-    core = core_with(upstream={"x.com": GatePolicy()})
+# --- reservations
+
+
+def needs_both(core: Core, start_at: float, rounds: int, upstreams: tuple[str, ...]) -> float | None:
+    """The ticket "both" against two crowds that free its lane and its tool in turns. Returns when it
+    went.
+    """
+    holders = {
+        "lane": start(core, ("lane", start_at), start_at, lane="narrow", upstreams=()),
+        "tool": start(
+            core, ("tool", start_at), start_at, lane="wide", tools=("ffmpeg",), upstreams=()
+        ),
+    }
+    if "both" not in core.tickets:
+        ask(core, "both", start_at, lane="narrow", tools=("ffmpeg",), upstreams=upstreams)
+    for n in range(1, rounds):
+        now = start_at + n
+        ask(core, ("lane", now), now, lane="narrow", upstreams=())
+        ask(core, ("tool", now), now, lane="wide", tools=("ffmpeg",), upstreams=())
+        holder = holders.pop(("lane", "tool")[n % 2], None)
+        if holder is not None:
+            end(core, holder, now)
+        for permit in core.admit(now):
+            if permit.ticket.id == "both":
+                return now
+            holders[permit.ticket.id[0]] = permit.ticket  # type: ignore[index]
+    return None
+
+
+# Only a closure from outside ends a reservation. When the breaker opens (or a pace, cooldown or
+# quiet hours close one of the gates), the lane and the tool stand idle for the whole time.
+def test_a_breaker_that_opens_ends_reservations() -> None:
+    core = core_with(
+        lane={"narrow": ONE},
+        tool={"ffmpeg": ONE},
+        upstream={"x.com": GatePolicy(breaker=BreakerRule())},
+        patience_s=5.0,
+    )
+    assert needs_both(core, 0.0, 8, X) is None
+    assert core.ticket("both") in core.admission.reservations
+    for _ in range(4):
+        core.gates.report("x.com", Outcome.failed("500", upstream_fault=True), 8.0)
+    for permit in list(core.leases.permits.values()):
+        end(core, permit.ticket, 9.0)
+    assert len(going(core, 9.0)) == 2
+
+
+# `passes` and `passed_at` outlive the grant, so in its next round the ticket is given a reservation
+# at once, before it has waited at all.
+def test_patience_starts_anew_with_each_round() -> None:
+    core = core_with(lane={"narrow": ONE}, tool={"ffmpeg": ONE}, patience_s=30.0)
+    assert needs_both(core, 0.0, 6, ()) is None
+    for permit in list(core.leases.permits.values()):
+        core.gates.pause("lane", "wide", 6.0)
+        end(core, permit.ticket, 6.0)
+    while "both" not in going(core, 6.0):
+        for permit in list(core.leases.permits.values()):
+            end(core, permit.ticket, 6.0)
+    for id in [id for id in core.tickets if id != "both"]:
+        core.cancel(id, 6.0)
+    end(core, core.ticket("both"), 7.0, Outcome.returned(after_s=93.5))
+    core.gates.resume("lane", "wide", 8.0)
+    went_at = needs_both(core, 100.0, 60, ())
+    assert went_at is None or went_at >= 130.0
+
+
+# --- pushback
+
+
+# A call that was granted and pushed back at the very same `now` as the first pushback counts as
+# sent after it. Needs a coarse clock or a batch that grants and finishes with one `now`.
+def test_429s_that_came_back_in_the_moment_of_their_grant_count_once() -> None:
+    core = core_with()
     a, b = ask(core, "a"), ask(core, "b")
-    going(core, 0.0)
+    assert going(core, 0.0) == ["a", "b"]
     end(core, a, 0.0, Outcome.pushback())
     end(core, b, 0.0, Outcome.pushback())
     assert core.gate("upstream", "x.com").opens_at == 2.0
-
-
-def test_breaker_that_opens_ends_reservations() -> None:
-    core = core_with(
-        lane={"L": GatePolicy(cap=1)},
-        tool={"T": GatePolicy(cap=1)},
-        upstream={"y.com": GatePolicy(cap=5, breaker=BreakerRule())},
-        patience_s=10.0,
-    )
-    lane = start(core, "l0", lane="L", tenant="l")
-    tool = start(core, "t0", lane="M", tools=("T",), tenant="t")
-    x = ask(core, "both", 0.0, lane="L", tools=("T",), upstreams=Y, tenant="b")
-    now = 0.0
-    for n in range(1, 40):
-        now += 1.0
-        ask(core, f"l{n}", now, lane="L", tenant="l", priority=1)
-        ask(core, f"t{n}", now, lane="M", tools=("T",), tenant="t", priority=1)
-        going(core, now)
-        if core.admission.reservations:
-            break
-        which = lane if n % 2 else tool
-        end(core, which, now)
-        for id in going(core, now):
-            if id == "both":
-                break
-            ticket = core.tickets[id]
-            if ticket.lane == "L":
-                lane = ticket
-            else:
-                tool = ticket
-    assert x in core.admission.reservations
-    for _ in range(4):
-        core.gates.report("y.com", Outcome.failed("500", upstream_fault=True), now)
-    end(core, lane, now + 1)
-    end(core, tool, now + 1)
-    assert len(going(core, now + 1)) == 2

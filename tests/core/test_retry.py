@@ -16,7 +16,7 @@ from headway.core import (
     Stop,
     Ticket,
 )
-from tests.core.kit import ask, core_with, end, going, permit_of, start
+from tests.core.kit import ask, core_with, end, going, start
 
 HOUR = 3600.0
 FAILED = Outcome.failed("no luck")
@@ -370,10 +370,3 @@ def test_an_order_to_stop_does_not_outlive_its_attempt() -> None:
     going(core, 3.0)
     assert ticket.asked is None
     assert end(core, ticket, 4.0, Outcome.returned()).after is State.QUEUED
-
-
-def test_stopping_holds_of_the_permit_that_ran_then() -> None:
-    core = core_with()
-    ticket = start(core, "t")
-    core.cancel("t", 1.0)
-    assert core.stops[0].permit is permit_of(ticket)

@@ -76,6 +76,8 @@ class Atlas:
         return account
 
     def policy(self, kind: str, name: str) -> GatePolicy:
+        if kind == kinds.KEY and kind not in self.policies.kinds:
+            return MUTEX
         policy = self.policies.of(kind, name)
         return MUTEX if kind == kinds.KEY and policy is OPEN else policy
 

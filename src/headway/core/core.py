@@ -126,7 +126,7 @@ class Core:
             raise ValueError(f"ticket {ticket.id!r} is open already; ids must be unique")
         if now >= ticket.deadline:
             raise ValueError(f"the deadline of ticket {ticket.id!r} is over")
-        if ticket.not_before <= now and ticket.upstreams:
+        if self.policies.limits_waiters and ticket.not_before <= now and ticket.upstreams:
             self._room_to_wait(ticket)
         if ticket.seq == 0:
             ticket.seq = self._seq + 1
@@ -261,7 +261,8 @@ class Core:
         elif state in TERMINAL:
             del self.tickets[ticket.id]
         ticket.asked = None
-        self._reorder(ticket, now)
+        if ticket.ordered is not None:
+            self._reorder(ticket, now)
         return change
 
     def _enter(
@@ -286,7 +287,8 @@ class Core:
             self.admission.join(ticket, now)
         change = Change(ticket, before, event, ticket.state, now, detail, fence)
         self.changes.append(change)
-        self._reorder(ticket, now)
+        if ticket.ordered is not None:
+            self._reorder(ticket, now)
         return change
 
     def _move(self, ticket: Ticket, rank: float, now: float) -> None:
@@ -299,8 +301,6 @@ class Core:
 
     def _reorder(self, ticket: Ticket, now: float) -> None:
         """An ordered key looks again who is first whenever one of its tickets has moved."""
-        if ticket.ordered is None:
-            return
         if ticket.ordered == "hold" and ticket.state in (State.PENDING, State.PAUSED):
             self.admission.blocks(ticket, now)
         self.admission.next_in_order(self.admission.atlas.key(str(ticket.key), now), now)

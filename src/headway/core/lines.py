@@ -126,7 +126,7 @@ class Flow(Peer):
         item.entry = entry = (rank, seq, item)
         self.size += 1
         heappush(self.heap, entry)
-        return self.head() is entry
+        return self.heap[0] is entry or self.head() is entry
 
     def head(self) -> Any:
         heap = self.heap

@@ -14,7 +14,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import TYPE_CHECKING, Any
 
-from headway.core.gate import UNTOUCHED, Gate, Holds, Limit
+from headway.core.gate import NOBODY, UNTOUCHED, Gate, Holds, Limit
 
 if TYPE_CHECKING:
     from headway.core.policy import GatePolicy
@@ -69,7 +69,21 @@ class Account(Gate):
     def __init__(
         self, shares: Shares, tenant: str, policy: GatePolicy, limits: tuple[Limit, ...]
     ) -> None:
-        super().__init__("tenant", tenant, policy, limits)
+        # Gate's own constructor, written out: accounts come and go with every grant.
+        self.kind = "tenant"
+        self.name = tenant
+        self.policy = policy
+        self.limits = limits
+        self.leases = {}
+        self.waiters = NOBODY
+        self.reserved_for = None
+        self.door = UNTOUCHED
+        self.armed_at = INF
+        self.cap = self.room = policy.places
+        self.spare = policy.places - policy.reserve
+        self.opens_at = -INF
+        if limits:
+            self.refresh()
         self.shares = shares
         self.used = shares.start  # slot-seconds / weight, up to counted_at
         self.counted_at = 0.0
@@ -166,10 +180,9 @@ class Group(Peer):
         return entry
 
     def tidy(self) -> None:
-        """Do not let stale entries outnumber the live ones."""
-        if len(self.heap) > 2 * self.size + 16:
-            self.heap = [entry for entry in self.heap if entry[2].entry is entry]
-            heapify(self.heap)
+        """Throw the stale entries away."""
+        self.heap = [entry for entry in self.heap if entry[2].entry is entry]
+        heapify(self.heap)
 
 
 class FairQueue:
@@ -218,7 +231,10 @@ class FairQueue:
         tag = -INF if rank < BOOSTED else self.tag(group, now)
         group.entry = entry = (tag, rank, seq, group)
         heap = self.heap
-        heappush(heap, entry)
+        if heap and heap[0][3].entry is not heap[0]:
+            heapreplace(heap, entry)  # takes a stale head away in the same go
+        else:
+            heappush(heap, entry)
         if len(heap) > 2 * len(self.groups) + 16:
             self.heap = [e for e in heap if e[3].entry is e]
             heapify(self.heap)
@@ -235,7 +251,7 @@ class FairQueue:
         group.size -= 1
         if not group.size:
             self.discard(group)
-        else:
+        elif len(group.heap) > 2 * group.size + 16:
             group.tidy()
 
     def discard(self, group: Group) -> None:

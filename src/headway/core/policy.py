@@ -49,6 +49,7 @@ class GatePolicy:
     more: tuple[Callable[[Random], Limit], ...] = ()  # any other limits, a learner for one
     places: float = field(init=False, compare=False, repr=False)  # the cap as a number
     plain: bool = field(init=False, compare=False, repr=False)  # a pool at most: no limits to build
+    limits_waiters: bool = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.cap is not None and self.cap < 0:
@@ -65,6 +66,8 @@ class GatePolicy:
         object.__setattr__(self, "places", float("inf") if self.cap is None else self.cap)
         limited = self.pace or self.cooldown_s or self.min_hold_s or self.quiet or self.breaker
         object.__setattr__(self, "plain", not (limited or self.more))
+        waiters = self.max_waiters, None if self.tenant is None else self.tenant.max_waiters
+        object.__setattr__(self, "limits_waiters", waiters != (None, None))
 
     def build_limits(self, rng: Random) -> tuple[Limit, ...]:
         if self.plain:
@@ -96,8 +99,12 @@ class Policies:
         self._exact: dict[tuple[str, str], GatePolicy] = {}
         self._suffix: dict[tuple[str, str], GatePolicy] = {}
         self._default: dict[str, GatePolicy] = {}
+        self.kinds: set[str] = set()  # that anything was ever declared for
+        self.limits_waiters = False  # whether anything declared so far does
 
     def declare(self, kind: str, name: str, policy: GatePolicy) -> None:
+        self.kinds.add(kind)
+        self.limits_waiters = self.limits_waiters or policy.limits_waiters
         if name == "*":
             self._default[kind] = policy
         elif name.startswith("*"):
