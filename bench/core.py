@@ -110,9 +110,7 @@ def main() -> None:
             f"{waiting:>10,} {five['cycles_per_s']:>12,.0f}/s {lane['cycles_per_s']:>12,.0f}/s"
             f" {five['rss_mib']:>8,.0f} MiB"
         )
-    figures["cost_1m_over_1k"] = round(
-        figures["cycles_per_s_1k"] / figures["cycles_per_s_1m"], 2
-    )
+    figures["cost_1m_over_1k"] = round(figures["cycles_per_s_1k"] / figures["cycles_per_s_1m"], 2)
     print(json.dumps(figures))
 
 

@@ -6,6 +6,7 @@ slots very long, the others are polite. The traces depend on the name and the se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
@@ -78,7 +79,7 @@ class Workload:
         return water_fill(demand, self.weight, min(capacity, sum(demand)))
 
 
-def water_fill(demand: list[float], weight, capacity: float) -> list[float]:  # type: ignore[no-untyped-def]
+def water_fill(demand: list[float], weight: Callable[[int], float], capacity: float) -> list[float]:
     share = [0.0] * len(demand)
     thirsty = set(range(len(demand)))
     left = capacity

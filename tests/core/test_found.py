@@ -82,19 +82,12 @@ def test_quiet_hours_hold_in_the_batch_that_first_names_the_upstream() -> None:
     assert going(core, IN_THE_NIGHT) == []
 
 
-# Accounts and keys never get into `atlas.fresh`: their quiet hours are built and never looked at.
-def test_quiet_hours_of_a_tenant_hold() -> None:
-    core = core_with(upstream={"x.com": GatePolicy(tenant=GatePolicy(quiet=NIGHT))})
-    end(core, start(core, "evening", DAY, tenant="t"), DAY)
-    ask(core, "night", DAY + IN_THE_NIGHT, tenant="t")
-    assert going(core, DAY + IN_THE_NIGHT + 1) == []
-
-
-def test_quiet_hours_of_a_key_hold() -> None:
-    core = core_with(key={"feed": GatePolicy(cap=1, quiet=NIGHT)})
-    end(core, start(core, "evening", DAY, key="feed"), DAY)
-    ask(core, "night", DAY + IN_THE_NIGHT, key="feed")
-    assert going(core, DAY + IN_THE_NIGHT + 1) == []
+# Accounts and keys come and go with their tickets: their quiet hours were built and never looked at.
+def test_quiet_hours_of_a_tenant_or_a_key_are_refused() -> None:
+    with pytest.raises(ValueError, match="declare them for the upstream"):
+        GatePolicy(tenant=GatePolicy(quiet=NIGHT))
+    with pytest.raises(ValueError, match="declare them for the upstream"):
+        core_with(key={"feed": GatePolicy(cap=1, quiet=NIGHT)})
 
 
 # --- nobody starves, nothing grows for ever
@@ -120,9 +113,9 @@ def flood_of_newcomers(core: Core, count: int) -> list[str]:
     return went
 
 
-# Every newcomer starts at `shares.start` and is granted there, so `start` never moves; a tenant that
-# has used anything has a larger tag for ever. (The same holds for the reference in ALGORITHMS.md;
-# "no eligible tenant starves" then needs v to advance with service, not only with grants.)
+# Every newcomer starts at `shares.start` and is granted there, so `start` never moves; a tenant
+# that has used anything has a larger tag for ever. (The same holds for the reference in
+# ALGORITHMS.md; "no eligible tenant starves" then needs v to advance with service, not only with grants.)
 def test_a_stream_of_newcomers_does_not_starve_a_tenant_that_has_used_its_share_once() -> None:
     core = core_with(upstream={"x.com": GatePolicy(cap=2)}, lease_s=1e9)
     assert "regular" in flood_of_newcomers(core, 500)
@@ -156,7 +149,7 @@ def test_a_restored_ticket_keeps_its_deadline() -> None:
     core = core_with()
     core.gates.pause("upstream", "x.com", 10.0)
     ticket = Ticket("a", upstreams=X, deadline=100.0, seq=1)
-    core.restore(ticket, 10.0, fence=7, upstream="x.com", expires_at=60.0)
+    core.restore(ticket, 10.0, fence=7, upstream="x.com", granted_at=5.0, expires_at=60.0)
     core.finish("a", 7, Outcome.returned(), 20.0)
     core.advance(500.0)
     assert ticket.state is State.FAILED
@@ -193,8 +186,7 @@ def test_a_key_may_have_more_than_one_place() -> None:
 def test_a_restart_does_not_prolong_the_hold_of_a_key() -> None:
     core = core_with(max_key_hold_s=100.0)
     ticket = Ticket("a", upstreams=X, key="feed", seq=1)
-    ticket.since = 0.0  # it has been running since then
-    core.restore(ticket, 90.0, fence=7, upstream="x.com", expires_at=95.0)
+    core.restore(ticket, 90.0, fence=7, upstream="x.com", granted_at=0.0, expires_at=95.0)
     assert core.heartbeat("a", 7, 94.0) == 100.0
 
 
@@ -220,9 +212,11 @@ def test_an_online_call_with_a_paused_key_is_refused() -> None:
 # --- reservations
 
 
-def needs_both(core: Core, start_at: float, rounds: int, upstreams: tuple[str, ...]) -> float | None:
-    """The ticket "both" against two crowds that free its lane and its tool in turns. Returns when it
-    went.
+def needs_both(
+    core: Core, start_at: float, rounds: int, upstreams: tuple[str, ...]
+) -> float | None:
+    """The ticket "both" against two crowds that free its lane and its tool in turns. Returns when
+    it went.
     """
     holders = {
         "lane": start(core, ("lane", start_at), start_at, lane="narrow", upstreams=()),

@@ -213,7 +213,7 @@ def test_another_time_for_a_ticket() -> None:
 
 def restored(core: Core, id: str, now: float, **fields: object) -> Permit:
     ticket = Ticket(id, upstreams=X, **fields)  # type: ignore[arg-type]
-    return core.restore(ticket, now, fence=ticket.seq * 10, upstream="x.com", expires_at=now + 30)
+    return core.restore(ticket, now, fence=ticket.seq * 10, upstream="x.com", granted_at=now, expires_at=now + 30)
 
 
 def test_a_restored_lease_holds_its_gates_and_is_no_change() -> None:
@@ -259,7 +259,7 @@ def test_fences_and_seqs_go_on_above_all_that_were_restored(seqs: tuple[int, int
 def test_a_lease_is_restored_at_the_upstream_it_was_given_for() -> None:
     core = core_with()
     ticket = Ticket("a", upstreams=X + Y, seq=1)
-    permit = core.restore(ticket, 0.0, fence=1, upstream="y.com", expires_at=9.0)
+    permit = core.restore(ticket, 0.0, fence=1, upstream="y.com", granted_at=0.0, expires_at=9.0)
     assert permit.upstream is core.gate("upstream", "y.com")
 
 

@@ -88,7 +88,7 @@ def check_running(model: Model, core: Core) -> None:
 def check_work_conserving(model: Model, core: Core, now: float) -> None:
     """No ticket waits while its gates are open and unreserved."""
     reserved: dict[tuple[str, str], Ticket] = {}
-    for ticket, gates in core.admission.reservations.items():
+    for ticket, (_, gates) in core.admission.reservations.items():
         for gate in gates:
             reserved[gate.kind, gate.label.partition(":")[2]] = ticket
     for ticket in model.tickets.values():
@@ -157,7 +157,6 @@ def check_counts(model: Model, core: Core) -> None:
             for ticket in model.tickets.values()
             if model.states[ticket.id] is State.QUEUED
             and gate.name in ticket.upstreams
-            and not (ticket.ordered and ticket.place is None)
         )
         if waiting != truth:
             raise Violation("waiters are counted", f"{gate.name}: {waiting} != {truth}")

@@ -112,7 +112,9 @@ class Model:
             pace = self.policy(("upstream", upstream)).pace
             if pace is not None:
                 longest_s = pace.interval_s * (1 + pace.jitter)
-                self.spaced_until[upstream] = max(self.spaced_until.get(upstream, 0), now) + longest_s
+                self.spaced_until[upstream] = (
+                    max(self.spaced_until.get(upstream, 0), now) + longest_s
+                )
         return held
 
     def given_back(self, fence: int, outcome: Outcome, now: float) -> None:

@@ -75,13 +75,13 @@ class World:
         cap = rng.randint(2, 4)
         tenant = None
         if rng.random() < 0.6:
-            tenant = GatePolicy(
-                cap=rng.randint(1, 2), cooldown_s=rng.choice((0.0, 0.0, 3.0))
-            )
+            tenant = GatePolicy(cap=rng.randint(1, 2), cooldown_s=rng.choice((0.0, 0.0, 3.0)))
         return GatePolicy(
             cap=cap,
             reserve=rng.choice((0, 0, 1)),
-            pace=rng.choice((None, PaceRule(1.0), PaceRule(2.0, burst=3), PaceRule(1.0, jitter=0.5))),
+            pace=rng.choice(
+                (None, PaceRule(1.0), PaceRule(2.0, burst=3), PaceRule(1.0, jitter=0.5))
+            ),
             cooldown_s=rng.choice((0.0, 0.0, 2.0)),
             min_hold_s=rng.choice((0.0, 0.0, 4.0)),
             breaker=rng.choice((None, None, BreakerRule(open_s=20.0))),

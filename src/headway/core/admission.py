@@ -7,7 +7,7 @@ here looks at all tickets.
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heappop, heappush, heapreplace
 from typing import Any
 
 from headway.core.atlas import Atlas
@@ -25,22 +25,24 @@ INF = float("inf")
 
 class Admission(Standing):
     def __init__(self, atlas: Atlas, *, patience_s: float) -> None:
-        super().__init__(atlas)
-        self.patience_s = patience_s
+        super().__init__(atlas, patience_s)
         self.fence = 0
         self.granted: list[Permit] = []
-        self.settling: list[tuple[float, int, Gate]] = []  # given back, but still taking a place
+        self.settling: list[tuple[float, int, int, Gate]] = []  # given back, still taking a place
 
     # ------------------------------------------------------------------ time
 
-    def advance(self, now: float) -> None:
-        """Let time open what it opens."""
+    def wind_up(self, now: float) -> None:
+        """Let the limits of new gates look at the clock."""
         for gate in self.atlas.fresh:
             self._elapse(gate, now)
         self.atlas.fresh.clear()
+
+    def advance(self, now: float) -> None:
+        """Let time open what it opens."""
         alarms, settling = self.alarms, self.settling
         while settling and settling[0][0] <= now:
-            _, fence, gate = heappop(settling)
+            _, _, fence, gate = heappop(settling)
             self._vacate(gate, fence, now)
         while alarms and alarms[0][0] <= now:
             gate = heappop(alarms)[2]
@@ -53,14 +55,23 @@ class Admission(Standing):
             if limit.changes_at <= now:
                 limit.elapse(now)
         gate.refresh()
-        if any(limit.changes_at < INF for limit in gate.limits):
-            self.arm(gate, now)
+        self.arm(gate, now)
 
-    def next_alarm(self) -> float:
+    def next_alarm(self, now: float) -> float:
+        """When time will open something. Alarms that were set for too early are put right here."""
+        alarms = self.alarms
+        while alarms:
+            at, number, gate = alarms[0]
+            due_at = self.due_at(gate, now)
+            if due_at <= at:
+                break
+            gate.armed_at = due_at
+            if due_at == INF:
+                heappop(alarms)
+            else:
+                heapreplace(alarms, (due_at, number, gate))
         at = self.settling[0][0] if self.settling else INF
-        if self.alarms and self.alarms[0][0] < at:
-            at = self.alarms[0][0]
-        return at
+        return min(at, alarms[0][0]) if alarms else at
 
     # ------------------------------------------------------------------ going
 
@@ -124,7 +135,7 @@ class Admission(Standing):
         if gate.opens_at > now:
             self.arm(gate, now)
         elif gate.reserved_for is not None:
-            line = self._line_of(gate.reserved_for)
+            line = self.reservations[gate.reserved_for][0]
             for node in (line, line.track):
                 wait = node.wait
                 if wait is not None and wait[5] is gate and self._passable(node, gate, now):
@@ -243,15 +254,20 @@ class Admission(Standing):
     def _grant(self, ticket: Ticket, line: Line, now: float) -> None:
         """Take every gate of the ticket in one step."""
         line.won = False
+        ticket.passes, ticket.passed_at = 0, INF
         reserved = ticket in self.reservations
         self.unreserve(ticket, now)
         flow = ticket.place
         floor = line.queue.groups[ticket.tenant].floor
         ticket.state = State.RUNNING
         self.leave(ticket, now)
-        permit = self.take(ticket, line, now, floor=floor, fair=not reserved and ticket.rank >= BOOSTED)
+        permit = self.take(
+            ticket, line, now, floor=floor, fair=not reserved and ticket.rank >= BOOSTED
+        )
         if type(flow) is Flow and flow.size and flow.stands_at is None:
-            self._park(flow, self.atlas.keys[flow.key], now)
+            key = self.atlas.keys[flow.key]
+            if len(key.leases) >= key.room or key.opens_at > now:
+                self._park(flow, key, now)
         self.granted.append(permit)
         self._beat(permit.accounts[-1], ticket.tenant, line, now)
         upstream = line.upstream
@@ -330,18 +346,19 @@ class Admission(Standing):
             account.count(now)
         account = permit.accounts[-1]
         held_s = now - permit.granted_at
-        account.shares.hold_s += 0.05 * (held_s - account.shares.hold_s)
+        account.shares.served(held_s, account.weight)
         account.hold_s += (0.2 if account.hold_s else 1.0) * (held_s - account.hold_s)
         for gate in permit.gates:
             if gate.limits:
                 free_at = gate.given(now, permit, outcome)
                 if free_at > now:
-                    heappush(self.settling, (free_at, fence, gate))
+                    self.count += 1
+                    heappush(self.settling, (free_at, self.count, fence, gate))
                 else:
                     del gate.leases[fence]
             else:
                 del gate.leases[fence]
-            if gate.waiters:
+            if gate.waiters or self.reservations:
                 self.gate_changed(gate, now)
 
     def _vacate(self, gate: Gate, fence: int, now: float) -> None:
@@ -391,7 +408,8 @@ class Admission(Standing):
     def _reserve(self, ticket: Ticket, now: float) -> None:
         if type(ticket.place) is list:
             return  # a ticket with several candidates has several chances already
-        line = self._line_of(ticket)
+        place = ticket.place
+        line: Line = (place.group if type(place) is Flow else place).queue.owner
         gates: list[Gate] = [gate for gate in line.gates if gate.cap < INF]
         account = line.queue.shares.accounts.get(ticket.tenant)
         if account is not None and account.cap < INF:
@@ -403,14 +421,8 @@ class Admission(Standing):
         for gate in gates:
             gate.reserved_for = ticket
             gate.refresh()
-        self.reservations[ticket] = tuple(gates)
+        self.reservations[ticket] = (line, tuple(gates))
         self.rank_before[ticket] = ticket.rank
         self.move(ticket, RESERVED + ticket.seq, now)
         for gate in gates:
             self.gate_changed(gate, now)
-
-    def _line_of(self, ticket: Ticket) -> Line:
-        """The line of a waiting ticket that has no other candidates."""
-        place = ticket.place
-        line: Line = (place.group if type(place) is Flow else place).queue.owner
-        return line

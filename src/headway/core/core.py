@@ -64,15 +64,18 @@ class Core:
     def advance(self, now: float) -> float:
         """Let everything happen that time alone brings. Time never runs backwards here."""
         if now <= self.now:
+            if self.admission.atlas.fresh:
+                self.admission.wind_up(self.now)
             return self.now
         self.now = now
+        self.admission.wind_up(now)
         self.admission.advance(now)
         for permit in self.leases.expired(now):
             self._end(permit, Outcome.lost(), now)
         deadlines = self._deadlines
         while deadlines and deadlines[0][0] <= now:
             ticket = heappop(deadlines)[2]
-            if ticket.state not in TERMINAL and ticket.state is not State.RUNNING:
+            if not self._outlived(ticket, now) and ticket.state is not State.RUNNING:
                 self._step(ticket, Event.DEADLINE, now)
         due = self._due
         while due and due[0][0] <= now:
@@ -87,14 +90,23 @@ class Core:
         while due and due[0][2].entry is not due[0]:
             heappop(due)
         deadlines = self._deadlines
-        while deadlines and deadlines[0][2].state in TERMINAL:
+        while deadlines and self._outlived(deadlines[0][2], deadlines[0][0]):
             heappop(deadlines)
         return min(
             due[0][0] if due else INF,
             deadlines[0][0] if deadlines else INF,
             self.leases.next_at(),
-            self.admission.next_alarm(),
+            self.admission.next_alarm(self.now),
         )
+
+    def _set_deadline(self, ticket: Ticket) -> None:
+        if ticket.deadline < INF:
+            self.admission.count += 1
+            heappush(self._deadlines, (ticket.deadline, self.admission.count, ticket))
+
+    def _outlived(self, ticket: Ticket, at: float) -> bool:
+        """Whether an entry of the calendar speaks of a ticket that has ended, or of an old date."""
+        return self.tickets.get(ticket.id) is not ticket or ticket.deadline > at
 
     def admit(self, now: float) -> list[Permit]:
         """Grant all that may go now, best first."""
@@ -132,8 +144,7 @@ class Core:
             ticket.seq = self._seq + 1
         self._seq = max(self._seq, ticket.seq)
         self.tickets[ticket.id] = ticket
-        if ticket.deadline < INF:
-            heappush(self._deadlines, (ticket.deadline, ticket.seq, ticket))
+        self._set_deadline(ticket)
         self._enter(ticket, None, None, now, "")
 
     def _room_to_wait(self, ticket: Ticket) -> None:
@@ -158,7 +169,7 @@ class Core:
             raise ValueError(f"ticket {ticket.id!r} is open already; ids must be unique")
         refusals: list[Refusal] = []
         for line in self.admission.atlas.route(ticket):
-            refusal = self.gates.refuses_online(line, ticket.tenant, now)
+            refusal = self.gates.refuses_online(line, ticket, now)
             if refusal is None:
                 return self._call_through(ticket, line, now)
             refusals.append(refusal)
@@ -175,16 +186,24 @@ class Core:
         permit = self.admission.take(ticket, line, now)
         ticket.state, ticket.since, ticket.permit = State.RUNNING, now, permit
         self._lend(permit, now)
-        self.changes.append(
-            Change(ticket, None, Event.GRANT, State.RUNNING, now, "", permit.fence)
-        )
+        self.changes.append(Change(ticket, None, Event.GRANT, State.RUNNING, now, "", permit.fence))
         return permit
 
     def restore(
-        self, ticket: Ticket, now: float, *, fence: int, upstream: str | None, expires_at: float
+        self,
+        ticket: Ticket,
+        now: float,
+        *,
+        fence: int,
+        upstream: str | None,
+        granted_at: float,
+        expires_at: float,
     ) -> Permit:
         """Replay a live lease after a restart: it holds its gates whatever their caps are now."""
+        check(ticket)
         now = self.advance(now)
+        if ticket.id in self.tickets or fence in self.leases.permits:
+            raise ValueError(f"ticket {ticket.id!r} or fence {fence} is there already")
         self._seq = max(self._seq, ticket.seq)
         lines = self.admission.atlas.route(ticket)
         names = [None if line.upstream is None else line.upstream.name for line in lines]
@@ -195,16 +214,17 @@ class Core:
         permit = self._run(ticket, line, now)
         self.admission.fence = max(newest, fence)
         self.leases.remove(permit)
+        permit.granted_at = ticket.since = granted_at
+        permit.hard_end_at += granted_at - now
         permit.expires_at = min(expires_at, permit.hard_end_at)
         self.leases.add(permit)
         self.changes.pop()
+        self._set_deadline(ticket)
         return permit
 
     # ------------------------------------------------------------------ reporting
 
-    def finish(
-        self, id: Hashable, fence: int, outcome: Outcome, now: float
-    ) -> Change | None:
+    def finish(self, id: Hashable, fence: int, outcome: Outcome, now: float) -> Change | None:
         """An attempt ended. None: the fence is stale, and nothing has changed."""
         now = self.advance(now)
         permit = self.leases.permits.get(fence)
@@ -350,7 +370,9 @@ class Core:
         now = self.advance(now)
         ticket = self.ticket(id)
         ticket.priority = priority
-        rank = ticket.priority + (ticket.since if ticket.state is State.QUEUED else now) / self.age_s
+        rank = (
+            ticket.priority + (ticket.since if ticket.state is State.QUEUED else now) / self.age_s
+        )
         self._move(ticket, rank, now)
 
     def pin(self, id: Hashable, now: float) -> None:
@@ -371,8 +393,7 @@ class Core:
         ticket.tries = None
         ticket.not_before = now
         self.tickets[ticket.id] = ticket
-        if ticket.deadline < INF:
-            heappush(self._deadlines, (ticket.deadline, ticket.seq, ticket))
+        self._set_deadline(ticket)
         self._step(ticket, Event.RETRY_BY_OPERATOR, now)
 
     def reschedule(self, id: Hashable, not_before: float, now: float) -> State:

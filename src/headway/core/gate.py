@@ -82,7 +82,15 @@ class Closed:
 class Door:
     """What was done to a gate from outside. Most gates never have one of their own."""
 
-    __slots__ = ("closed_since", "closed_until", "closed_why", "paused", "pushed_at", "streak")
+    __slots__ = (
+        "closed_since",
+        "closed_until",
+        "closed_why",
+        "paused",
+        "pushed_at",
+        "pushed_fence",
+        "streak",
+    )
 
     def __init__(self) -> None:
         self.paused = False
@@ -91,6 +99,7 @@ class Door:
         self.closed_why = ""
         self.streak = 0  # pushbacks in a row, each of a call sent after the one before
         self.pushed_at = -INF
+        self.pushed_fence = 0  # the newest permit when that happened
 
 
 UNTOUCHED = Door()  # shared and never changed; `Gate.own_door` makes one to write on

@@ -12,6 +12,7 @@ from headway.core.order import Account
 from headway.core.outcome import Outcome, Scope
 from headway.core.permit import Permit
 from headway.core.policy import OPEN, GatePolicy
+from headway.core.ticket import Ticket
 
 if TYPE_CHECKING:
     from headway.core.core import Core
@@ -103,8 +104,7 @@ class Gatekeeper:
             self._admission.unreserve(gate.reserved_for, now)
         if limits:
             self._atlas.fresh.append(gate)
-            self._core.now = min(self._core.now, now)
-            self._admission.advance(now)
+            self._admission.wind_up(now)
         self._admission.gate_changed(gate, now)
 
     def _shut(self, gate: Gate, now: float) -> None:
@@ -126,9 +126,10 @@ class Gatekeeper:
         door = gate.own_door()
         if gate.forgets_pushback(now):
             door.streak = 0
-        if permit.granted_at >= door.pushed_at:  # calls sent before the last one are the same event
+        door.pushed_at = now
+        if permit.fence > door.pushed_fence:  # calls sent before the last one are the same event
             door.streak += 1
-            door.pushed_at = now
+            door.pushed_fence = self._admission.fence
         seconds = hold_s(gate.policy, outcome, door.streak)
         gate.close(now, now + seconds, reason_for(outcome, seconds))
         self._shut(gate, now)
@@ -144,7 +145,7 @@ class Gatekeeper:
         if permit.upstream is None:
             return
         for door in (permit.upstream.door, permit.accounts[-1].door):
-            if door.streak and permit.granted_at >= door.pushed_at:
+            if door.streak and permit.fence > door.pushed_fence:
                 door.streak = 0
 
     def report(self, upstream: str, outcome: Outcome, now: float) -> None:
@@ -156,11 +157,12 @@ class Gatekeeper:
         gate.refresh()
         self._admission.gate_changed(gate, now)
 
-    def refuses_online(self, line: Line, tenant: str, now: float) -> Refusal | None:
+    def refuses_online(self, line: Line, ticket: Ticket, now: float) -> Refusal | None:
         account: Account | None = None
         if line.upstream is not None:
-            account = line.upstream.shares.accounts.get(tenant)
-        for gate in (*line.gates, account):
+            account = line.upstream.shares.accounts.get(ticket.tenant)
+        key = None if ticket.key is None else self._atlas.keys.get(ticket.key)
+        for gate in (*line.gates, account, key):
             if gate is not None:
                 until = gate.refuses_online_until(now)
                 if until > now:
@@ -179,7 +181,6 @@ class Gatekeeper:
         groups = (line.queue.groups.get(tenant) for line in gate.lines)
         mine = sum(group.waiting for group in groups if group is not None)
         return sum(line.waiting for line in gate.lines), mine
-
 
     def grants_seen(self, upstream: str) -> int:
         """How many grants the estimates at an upstream are based on."""

@@ -66,7 +66,6 @@ class Track(Peer):
         self.running = False  # it is being served just now
         self.won: tuple[Gate, ...] = ()  # open gates where its turn has come
 
-
     def lose(self) -> None:
         """The gates have closed again: its turns are over."""
         self.won = ()

@@ -71,6 +71,7 @@ class Outcome:
         retry_after_s: float | None = None,
         ban: bool = False,
         scope: Scope = Scope.UPSTREAM,
+        upstream_fault: bool = True,
         error: str = "",
     ) -> Outcome:
         if retry_after_s is not None and not retry_after_s >= 0:
@@ -81,7 +82,7 @@ class Outcome:
             scope=scope,
             status=status,
             retry_after_s=retry_after_s,
-            upstream_fault=True,
+            upstream_fault=upstream_fault,
             error=error,
         )
 

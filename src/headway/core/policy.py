@@ -63,11 +63,20 @@ class GatePolicy:
             raise ValueError("cooldown_s and min_hold_s must be 0 or more seconds")
         if self.max_waiters is not None and self.max_waiters < 0:
             raise ValueError("max_waiters must be 0 or more; None switches the limit off")
+        if self.tenant is not None:
+            self.tenant.check_small("a tenant at an upstream")
         object.__setattr__(self, "places", float("inf") if self.cap is None else self.cap)
         limited = self.pace or self.cooldown_s or self.min_hold_s or self.quiet or self.breaker
         object.__setattr__(self, "plain", not (limited or self.more))
         waiters = self.max_waiters, None if self.tenant is None else self.tenant.max_waiters
         object.__setattr__(self, "limits_waiters", waiters != (None, None))
+
+    def check_small(self, what: str) -> None:
+        """Gates that come and go with their tickets cannot be closed before anybody was there."""
+        if self.quiet is not None:
+            raise ValueError(f"{what} cannot have quiet hours; declare them for the upstream")
+        if self.cap == 0:
+            raise ValueError(f"{what} cannot have a cap of 0; pause it instead")
 
     def build_limits(self, rng: Random) -> tuple[Limit, ...]:
         if self.plain:
@@ -103,6 +112,8 @@ class Policies:
         self.limits_waiters = False  # whether anything declared so far does
 
     def declare(self, kind: str, name: str, policy: GatePolicy) -> None:
+        if kind == "key":
+            policy.check_small("a key")
         self.kinds.add(kind)
         self.limits_waiters = self.limits_waiters or policy.limits_waiters
         if name == "*":

@@ -69,10 +69,10 @@ def judge(ticket: Ticket, outcome: Outcome, policy: RetryPolicy, now: float) -> 
         return _judge_once(outcome)
     verdict = _judge_attempt(ticket, outcome, policy, now)
     if verdict.event in _GOES_ON:
-        if ticket.asked is Stop.PAUSE:
-            return Verdict(Event.PAUSE, verdict.not_before)
         if max(now, verdict.not_before) >= ticket.deadline:
             return Verdict(Event.DEADLINE)
+        if ticket.asked is Stop.PAUSE:
+            return Verdict(Event.PAUSE, verdict.not_before)
     return verdict
 
 

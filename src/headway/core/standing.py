@@ -29,13 +29,14 @@ ALONE = -1
 class Standing:
     """Base of `Admission`: everything about waiting, nothing about going."""
 
-    def __init__(self, atlas: Atlas) -> None:
+    def __init__(self, atlas: Atlas, patience_s: float) -> None:
         self.atlas = atlas
+        self.patience_s = patience_s  # how long a ticket is passed over before places are kept
         self.opened: dict[Gate, None] = {}  # gates whose tracks are to be looked at
         self.opened_upstreams: dict[Gate, None] = {}  # the same for lines
         self.alarms: list[tuple[float, int, Gate]] = []
-        self._alarm_count = 0
-        self.reservations: dict[Ticket, tuple[Gate, ...]] = {}
+        self.count = 0  # lets equal times tie in the heaps of the clock
+        self.reservations: dict[Ticket, tuple[Line, tuple[Gate, ...]]] = {}
         self.rank_before: dict[Ticket, float] = {}  # of those that have a reservation
 
     # ------------------------------------------------------------------ joining
@@ -45,6 +46,9 @@ class Standing:
         if ticket.ordered is None:
             self._place(ticket, now)
         else:
+            for line in self.atlas.route(ticket):  # it counts as waiting, wherever it stands
+                line.waiting += 1
+                line.queue.group(ticket.tenant).waiting += 1
             key = self.atlas.key(str(ticket.key), now)
             heappush(key.ready, (ticket.seq, ticket))
             self.next_in_order(key, now)
@@ -61,8 +65,9 @@ class Standing:
     def _put(self, line: Line, item: Any, ticket: Ticket, now: float) -> None:
         queue = line.queue
         group = queue.group(ticket.tenant)
-        group.waiting += 1
-        line.waiting += 1
+        if ticket.ordered is None:
+            group.waiting += 1
+            line.waiting += 1
         if ticket.key is None:
             item.place = group
             changed = queue.put(group, item, ticket.rank, ticket.seq, now)
@@ -76,9 +81,7 @@ class Standing:
             if line.entry is None or top[3] is group or top[3].entry is not top:
                 self.line_changed(line, now)
 
-    def _put_in_flow(
-        self, line: Line, group: Group, item: Any, ticket: Ticket, now: float
-    ) -> bool:
+    def _put_in_flow(self, line: Line, group: Group, item: Any, ticket: Ticket, now: float) -> bool:
         address = (ticket.tenant, str(ticket.key))
         flow = line.flows.get(address)
         if flow is None:
@@ -99,7 +102,7 @@ class Standing:
                 group = each.group if type(each) is Flow else each
                 self.line_changed(group.queue.owner, now)
 
-    def leave(self, ticket: Ticket, now: float) -> None:
+    def leave(self, ticket: Ticket, now: float, *, final: bool = True) -> None:
         """Take a waiting ticket out of every line it stands in."""
         place = ticket.place
         ticket.place = None
@@ -109,6 +112,9 @@ class Standing:
         elif place is not None:
             self._take_out(ticket, place, now)
         if ticket.ordered is not None:
+            if final:
+                for line in self.atlas.route(ticket):
+                    self._one_less(line.queue.groups[ticket.tenant])
             key = self.atlas.keys.get(str(ticket.key))
             if key is not None and key.candidate is ticket:
                 key.candidate = None
@@ -121,6 +127,10 @@ class Standing:
         else:
             group = place
             group.queue.drop(group, item)
+        if item.ticket.ordered is None:
+            self._one_less(group)
+
+    def _one_less(self, group: Group) -> None:
         queue = group.queue
         queue.owner.waiting -= 1
         group.waiting -= 1
@@ -151,7 +161,7 @@ class Standing:
             ticket.rank = rank
             return
         ticket.rank = rank
-        self.leave(ticket, now)
+        self.leave(ticket, now, final=False)
         if ticket.ordered is None:  # an ordered one was put back in its order by leaving
             self._place(ticket, now)
 
@@ -159,7 +169,7 @@ class Standing:
         """Give the openings that were kept for a ticket to everybody again."""
         if ticket not in self.reservations:
             return
-        for gate in self.reservations.pop(ticket):
+        for gate in self.reservations.pop(ticket)[1]:
             gate.reserved_for = None
             gate.refresh()
             self.gate_changed(gate, now)
@@ -190,7 +200,7 @@ class Standing:
             return
         key.candidate = None
         if current is not None and current.place is not None:
-            self.leave(current, now)
+            self.leave(current, now, final=False)
             self.unreserve(current, now)
         key.candidate = first
         if first is not None:
@@ -319,6 +329,8 @@ class Standing:
 
     def gate_changed(self, gate: Gate, now: float) -> None:
         """The gate may be open now: wake whoever stands there, or set the clock."""
+        if self.reservations and gate.opens_at > now + self.patience_s:
+            self._give_up_reservations(gate, now)
         if not gate.waiters:
             return
         if gate.opens_at > now:
@@ -337,6 +349,13 @@ class Standing:
                     self._wake_group(node, now)
                 else:
                     self._wake_flow(node, now)
+
+    def _give_up_reservations(self, gate: Gate, now: float) -> None:
+        """Do not let kept places stand idle while their owner waits for the clock elsewhere."""
+        for ticket, (line, kept) in list(self.reservations.items()):
+            account = line.queue.shares.accounts.get(ticket.tenant)
+            if gate is account or gate in kept or gate in line.gates:
+                self.unreserve(ticket, now)
 
     def _wake_group(self, group: Group, now: float) -> None:
         if group.size:
@@ -359,12 +378,16 @@ class Standing:
 
     def arm(self, gate: Gate, now: float) -> None:
         """Have the clock look at this gate when it opens."""
-        at = gate.opens_at
-        for limit in gate.limits:
-            if limit.changes_at < at:
-                at = limit.changes_at
+        at = self.due_at(gate, now)
         if now < at < gate.armed_at:
             gate.armed_at = at
-            self._alarm_count += 1
-            heappush(self.alarms, (at, self._alarm_count, gate))
+            self.count += 1
+            heappush(self.alarms, (at, self.count, gate))
 
+    def due_at(self, gate: Gate, now: float) -> float:
+        """When time alone changes something about this gate that anybody waits for."""
+        at = gate.opens_at if gate.waiters and gate.opens_at > now else INF
+        for limit in gate.limits:
+            if now < limit.changes_at < at:
+                at = limit.changes_at
+        return at
