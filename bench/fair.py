@@ -2,9 +2,9 @@
 
     python -m bench.fair            the table, then one JSON object as the last line
 
-Jain's index is over slot-seconds received / fair share; the waits are the polite tenants'; `idle` is
-the share of slot time that stood idle while somebody eligible waited; the error of the estimate is
-|estimated - real wait| / real wait at the moment of arrival, median over all that had to wait.
+Jain's index is over slot-seconds received / fair share; the waits are the polite tenants'; `idle`
+is the share of slot time that stood idle while somebody eligible waited; the error of the estimate
+is |estimated - real wait| / real wait at the moment of arrival, median over all that had to wait.
 """
 
 from __future__ import annotations

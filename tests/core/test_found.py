@@ -82,7 +82,7 @@ def test_quiet_hours_hold_in_the_batch_that_first_names_the_upstream() -> None:
     assert going(core, IN_THE_NIGHT) == []
 
 
-# Accounts and keys come and go with their tickets: their quiet hours were built and never looked at.
+# Accounts and keys come and go with their tickets: nobody looked at their quiet hours.
 def test_quiet_hours_of_a_tenant_or_a_key_are_refused() -> None:
     with pytest.raises(ValueError, match="declare them for the upstream"):
         GatePolicy(tenant=GatePolicy(quiet=NIGHT))
@@ -114,8 +114,8 @@ def flood_of_newcomers(core: Core, count: int) -> list[str]:
 
 
 # Every newcomer starts at `shares.start` and is granted there, so `start` never moves; a tenant
-# that has used anything has a larger tag for ever. (The same holds for the reference in
-# ALGORITHMS.md; "no eligible tenant starves" then needs v to advance with service, not only with grants.)
+# that has used anything has a larger tag for ever. (The same holds for plain start-time fair
+# queueing; "no eligible tenant starves" needs the start to advance with service too.)
 def test_a_stream_of_newcomers_does_not_starve_a_tenant_that_has_used_its_share_once() -> None:
     core = core_with(upstream={"x.com": GatePolicy(cap=2)}, lease_s=1e9)
     assert "regular" in flood_of_newcomers(core, 500)

@@ -213,7 +213,9 @@ def test_another_time_for_a_ticket() -> None:
 
 def restored(core: Core, id: str, now: float, **fields: object) -> Permit:
     ticket = Ticket(id, upstreams=X, **fields)  # type: ignore[arg-type]
-    return core.restore(ticket, now, fence=ticket.seq * 10, upstream="x.com", granted_at=now, expires_at=now + 30)
+    return core.restore(
+        ticket, now, fence=ticket.seq * 10, upstream="x.com", granted_at=now, expires_at=now + 30
+    )
 
 
 def test_a_restored_lease_holds_its_gates_and_is_no_change() -> None:

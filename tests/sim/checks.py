@@ -33,7 +33,7 @@ def check_change(model: Model, change: Change) -> None:
         raise Violation("terminal states are final", str(change))
 
 
-def check_grant(model: Model, core: Core, held: Held, now: float) -> None:
+def check_grant(model: Model, held: Held, now: float) -> None:
     """A permit was handed out: was it allowed to be? (The model counts it already.)"""
     ticket = held.ticket
     for name in held.names:
@@ -78,7 +78,7 @@ def check_leases(model: Model, core: Core) -> None:
             raise Violation("running = live leases", f"{name}: {gate.leases} != {inside}")
 
 
-def check_running(model: Model, core: Core) -> None:
+def check_running(model: Model) -> None:
     running = {held.ticket.id for held in model.held.values()}
     claimed = {id for id, state in model.states.items() if state is State.RUNNING}
     if running != claimed:
@@ -155,8 +155,7 @@ def check_counts(model: Model, core: Core) -> None:
         truth = sum(
             1
             for ticket in model.tickets.values()
-            if model.states[ticket.id] is State.QUEUED
-            and gate.name in ticket.upstreams
+            if model.states[ticket.id] is State.QUEUED and gate.name in ticket.upstreams
         )
         if waiting != truth:
             raise Violation("waiters are counted", f"{gate.name}: {waiting} != {truth}")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from headway.core import Change, GatePolicy, Outcome, Permit, State, Ticket, Traffic
+from headway.core import Change, GatePolicy, Outcome, Permit, State, Ticket
 
 INF = float("inf")
 

@@ -35,7 +35,7 @@ def test_different_seeds_give_different_histories() -> None:
 
 
 def test_a_failing_seed_says_how_to_repeat_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stumble(self: World) -> None:
+    def stumble(_world: World) -> None:
         raise AssertionError("stumbled")
 
     monkeypatch.setattr(World, "settle", stumble)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from hashlib import blake2b
 from random import Random
@@ -138,7 +139,7 @@ class World:
         permits = self.core.admit(self.now)
         for permit in permits:
             held = self.model.granted(permit, self.now)
-            checks.check_grant(self.model, self.core, held, self.now)
+            checks.check_grant(self.model, held, self.now)
             self.model.states[permit.ticket.id] = State.RUNNING
         for change in self.core.changes:
             if change.after is State.RUNNING and change.before is State.QUEUED:
@@ -149,7 +150,7 @@ class World:
         checks.check_work_conserving(self.model, self.core, self.now)
         checks.check_leases(self.model, self.core)
         if self.steps % 16 == 0:
-            checks.check_running(self.model, self.core)
+            checks.check_running(self.model)
             checks.check_counts(self.model, self.core)
 
     # ------------------------------------------------------------------ actions
@@ -208,10 +209,8 @@ class World:
         )
 
     def submit(self) -> None:
-        try:
+        with suppress(Refused):
             self.core.submit(self.ticket(), self.now)
-        except Refused:
-            pass
 
     def call(self) -> None:
         ticket = self.ticket()
@@ -269,7 +268,8 @@ class World:
         for held in self.model.held.values():
             if held.alive:
                 end = self.core.heartbeat(held.ticket.id, held.permit.fence, self.now)
-                assert end is not None and end >= self.now
+                assert end is not None
+                assert end >= self.now
 
     def crash(self) -> None:
         held = self._some_held()

@@ -14,16 +14,16 @@ from headway.core.atlas import Atlas
 from headway.core.gate import Gate
 from headway.core.lifecycle import State
 from headway.core.lines import Flow, Line, SharedGate, Track
-from headway.core.order import BOOSTED, RESERVED, Account, Tempo
+from headway.core.order import BOOSTED, Account, Tempo
 from headway.core.outcome import Outcome
 from headway.core.permit import Permit
-from headway.core.standing import Standing
-from headway.core.ticket import Ticket, Traffic
+from headway.core.reservation import Reserving
+from headway.core.ticket import Ticket
 
 INF = float("inf")
 
 
-class Admission(Standing):
+class Admission(Reserving):
     def __init__(self, atlas: Atlas, *, patience_s: float) -> None:
         super().__init__(atlas, patience_s)
         self.fence = 0
@@ -97,7 +97,7 @@ class Admission(Standing):
             entry = self.first_waiter(upstream, now)
             if entry is None:
                 continue
-            line = self._turn(entry[4], upstream, now)
+            line = self.turn(entry[4], upstream, now)
             if line is None:
                 continue
             line.wait = None
@@ -111,7 +111,7 @@ class Admission(Standing):
     def _drain(self, gate: Gate, now: float) -> None:
         """Let the tracks at this gate go, best first, until it closes or none is left."""
         while (entry := self.first_waiter(gate, now)) is not None:
-            track = self._turn(entry[4], gate, now)
+            track = self.turn(entry[4], gate, now)
             if track is None:
                 return
             track.wait = None
@@ -127,30 +127,15 @@ class Admission(Standing):
             if self.opened_upstreams:
                 self._bring_lines_forward(now)
 
-    def _turn(self, first: Any, gate: Gate, now: float) -> Any:
-        """Whose turn it is at a gate: the first there, or whom an opening is kept for."""
-        if self._passable(first, gate, now):
-            heappop(gate.waiters)
-            return first
-        if gate.opens_at > now:
-            self.arm(gate, now)
-        elif gate.reserved_for is not None:
-            line = self.reservations[gate.reserved_for][0]
-            for node in (line, line.track):
-                wait = node.wait
-                if wait is not None and wait[5] is gate and self._passable(node, gate, now):
-                    return node
-        return None
-
     def _go(self, track: Track, now: float) -> bool:
         """Grant one ticket of the track. False if it had to stand somewhere, or has none."""
         leftover = track.leftover
         exempt: Gate | None = None
         for gate in track.gates:
             if len(gate.leases) >= (gate.spare if leftover else gate.room) or gate.opens_at > now:
-                if not self._passable(track, gate, now):
+                if not self.passable(track, gate, now):
                     if gate.opens_at <= now and track.won != (gate,):
-                        self._passed_over(self._head(track, now), now)
+                        self.passed_over(self.head(track, now), now)
                     self.stand(track, gate, now)
                     return False
                 exempt = gate
@@ -181,9 +166,9 @@ class Admission(Standing):
             held = len(upstream.leases)
             room = upstream.spare if line.leftover else upstream.room
             if held >= room or upstream.opens_at > now:
-                if not self._passable(line, upstream, now):
+                if not self.passable(line, upstream, now):
                     if upstream.opens_at <= now:
-                        self._passed_over(self._head(line, now), now)
+                        self.passed_over(self.head(line, now), now)
                     self.unfile(line)
                     self.stand(line, upstream, now)
                     return None
@@ -367,62 +352,3 @@ class Admission(Standing):
             gate.count(now)
         del gate.leases[fence]
         self.gate_changed(gate, now)
-
-    # ------------------------------------------------------------------ reservations
-
-    def _passable(self, node: Track | Line, gate: Gate, now: float) -> bool:
-        """Whether the node's head may pass, its reservation included."""
-        if gate.opens_at > now:
-            return False
-        held = len(gate.leases)
-        if held < (gate.spare if node.leftover else gate.room):
-            return True
-        if gate.reserved_for is None or held >= gate.room + 1:
-            return False
-        return self._head(node, now) is gate.reserved_for
-
-    def _head(self, node: Track | Line, now: float) -> Ticket | None:
-        first = node.queue.first(now)
-        if first is None:
-            return None
-        item = first[3].head()[2]
-        if type(item) is Line:
-            return self._head(item, now)
-        if type(item) is Flow:
-            item = item.head()[2]
-        ticket: Ticket = item.ticket
-        return ticket
-
-    def _passed_over(self, ticket: Ticket | None, now: float) -> None:
-        """Its turn came at one gate while another was full. When that goes on for too long the
-        next openings are kept for it, at all of its gates at once, so that it cannot starve.
-        """
-        if ticket is None or ticket in self.reservations or ticket.traffic is Traffic.LEFTOVER:
-            return  # leftover work lives on what is left; keeping places for it would turn that round
-        if ticket.passes == 0:
-            ticket.passed_at = now
-        ticket.passes += 1
-        if ticket.passes >= 2 and now - ticket.passed_at >= self.patience_s:
-            self._reserve(ticket, now)
-
-    def _reserve(self, ticket: Ticket, now: float) -> None:
-        if type(ticket.place) is list:
-            return  # a ticket with several candidates has several chances already
-        place = ticket.place
-        line: Line = (place.group if type(place) is Flow else place).queue.owner
-        gates: list[Gate] = [gate for gate in line.gates if gate.cap < INF]
-        account = line.queue.shares.accounts.get(ticket.tenant)
-        if account is not None and account.cap < INF:
-            gates.append(account)
-        if ticket.key is not None:
-            gates.append(self.atlas.key(ticket.key, now))
-        if any(gate.reserved_for is not None or gate.opens_at > now for gate in gates):
-            return
-        for gate in gates:
-            gate.reserved_for = ticket
-            gate.refresh()
-        self.reservations[ticket] = (line, tuple(gates))
-        self.rank_before[ticket] = ticket.rank
-        self.move(ticket, RESERVED + ticket.seq, now)
-        for gate in gates:
-            self.gate_changed(gate, now)

@@ -7,126 +7,22 @@ can be granted. A batch is any number of calls followed by one `admit`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from heapq import heappop, heappush
-from random import Random
+from collections.abc import Hashable
 
-from headway.core.admission import Admission
-from headway.core.atlas import Atlas
-from headway.core.change import Change, Refusal, Refused, StopOrder, UnknownTicket
+from headway.core.change import Change, Refusal, Refused, StopOrder
 from headway.core.explain import Explanation, explain
 from headway.core.gate import Gate
-from headway.core.gatekeeper import Gatekeeper
-from headway.core.kinds import KINDS, GateKind
-from headway.core.leases import Leases
-from headway.core.lifecycle import TERMINAL, Event, IllegalTransition, State, after
+from headway.core.lifecycle import Event, IllegalTransition, State, after
+from headway.core.lifetimes import Lifetimes
 from headway.core.lines import Line
 from headway.core.order import PINNED
-from headway.core.outcome import Kind, Outcome
+from headway.core.outcome import Outcome
 from headway.core.permit import Permit
-from headway.core.policy import Policies
-from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY, RetryPolicy, judge
-from headway.core.ticket import INF, Stop, Ticket, check
+from headway.core.ticket import Stop, Ticket, check
 
 
-class Core:
-    def __init__(
-        self,
-        policies: Policies | None = None,
-        *,
-        rng: Random,
-        retry: Mapping[str, RetryPolicy] = DEFAULT_POLICIES,
-        kinds: tuple[GateKind, ...] = KINDS,
-        lease_s: float = 90.0,
-        max_key_hold_s: float = 7200.0,
-        age_s: float = 3600.0,
-        patience_s: float = 30.0,
-    ) -> None:
-        self.policies = policies or Policies()
-        self.retry_policies = retry
-        self.lease_s = lease_s
-        self.max_key_hold_s = max_key_hold_s  # no key is locked longer than this
-        self.age_s = age_s  # a waiting ticket gains one priority level in this time
-        self.now = -INF
-        self.tickets: dict[Hashable, Ticket] = {}  # all that have not ended
-        self.changes: list[Change] = []
-        self.stops: list[StopOrder] = []
-        self.leases = Leases()
-        self.admission = Admission(Atlas(self.policies, rng, kinds), patience_s=patience_s)
-        self.gates = Gatekeeper(self)
-        self._due: list[tuple[float, int, Ticket]] = []
-        self._deadlines: list[tuple[float, int, Ticket]] = []
-        self._seq = 0
-        self._pins = 0
-
-    # ------------------------------------------------------------------ time
-
-    def advance(self, now: float) -> float:
-        """Let everything happen that time alone brings. Time never runs backwards here."""
-        if now <= self.now:
-            if self.admission.atlas.fresh:
-                self.admission.wind_up(self.now)
-            return self.now
-        self.now = now
-        self.admission.wind_up(now)
-        self.admission.advance(now)
-        for permit in self.leases.expired(now):
-            self._end(permit, Outcome.lost(), now)
-        deadlines = self._deadlines
-        while deadlines and deadlines[0][0] <= now:
-            ticket = heappop(deadlines)[2]
-            if not self._outlived(ticket, now) and ticket.state is not State.RUNNING:
-                self._step(ticket, Event.DEADLINE, now)
-        due = self._due
-        while due and due[0][0] <= now:
-            entry = heappop(due)
-            if entry[2].entry is entry:
-                self._step(entry[2], Event.DUE, now)
-        return now
-
-    def next_wakeup(self) -> float:
-        """When the core must be asked again if nothing happens before. Infinity: never."""
-        due = self._due
-        while due and due[0][2].entry is not due[0]:
-            heappop(due)
-        deadlines = self._deadlines
-        while deadlines and self._outlived(deadlines[0][2], deadlines[0][0]):
-            heappop(deadlines)
-        return min(
-            due[0][0] if due else INF,
-            deadlines[0][0] if deadlines else INF,
-            self.leases.next_at(),
-            self.admission.next_alarm(self.now),
-        )
-
-    def _set_deadline(self, ticket: Ticket) -> None:
-        if ticket.deadline < INF:
-            self.admission.count += 1
-            heappush(self._deadlines, (ticket.deadline, self.admission.count, ticket))
-
-    def _outlived(self, ticket: Ticket, at: float) -> bool:
-        """Whether an entry of the calendar speaks of a ticket that has ended, or of an old date."""
-        return self.tickets.get(ticket.id) is not ticket or ticket.deadline > at
-
-    def admit(self, now: float) -> list[Permit]:
-        """Grant all that may go now, best first."""
-        now = self.advance(now)
-        permits = self.admission.admit(now)
-        for permit in permits:
-            ticket = permit.ticket
-            ticket.permit = permit
-            ticket.since = now
-            self._lend(permit, now)
-            self.changes.append(
-                Change(ticket, State.QUEUED, Event.GRANT, State.RUNNING, now, "", permit.fence)
-            )
-        return permits
-
-    def _lend(self, permit: Permit, now: float) -> None:
-        permit.lease_s = self.lease_s
-        permit.hard_end_at = INF if permit.ticket.key is None else now + self.max_key_hold_s
-        permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
-        self.leases.add(permit)
+class Core(Lifetimes):
+    """What the engine calls. `gates` has what operators and upstreams do to gates."""
 
     # ------------------------------------------------------------------ asking
 
@@ -160,6 +56,20 @@ class Core:
             if tenant_max is None or of_tenant < tenant_max:
                 return
         raise Refused(f"too many wait at {' and '.join(ticket.upstreams)} already")
+
+    def admit(self, now: float) -> list[Permit]:
+        """Grant all that may go now, best first."""
+        now = self.advance(now)
+        permits = self.admission.admit(now)
+        for permit in permits:
+            ticket = permit.ticket
+            ticket.permit = permit
+            ticket.since = now
+            self._lend(permit, now)
+            self.changes.append(
+                Change(ticket, State.QUEUED, Event.GRANT, State.RUNNING, now, "", permit.fence)
+            )
+        return permits
 
     def call(self, ticket: Ticket, now: float) -> Permit | Refusal:
         """An online call: goes at once and is counted, or is refused; it never waits."""
@@ -241,102 +151,7 @@ class Core:
         permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
         return permit.expires_at
 
-    def _end(self, permit: Permit, outcome: Outcome, now: float) -> Change:
-        ticket = permit.ticket
-        policy = self.retry_policies.get(ticket.type, DEFAULT_POLICY)
-        verdict = judge(ticket, outcome, policy, now)
-        not_before = verdict.not_before
-        if outcome.kind is Kind.PUSHBACK:
-            # Close before the place is given back, so that nobody slips in.
-            not_before = max(not_before, self.gates.push_back(permit, outcome, now))
-        elif outcome.kind is Kind.OK:
-            self.gates.answered(permit)
-        self.leases.remove(permit)
-        ticket.permit = None
-        self.admission.give(permit, outcome, now)
-        ticket.not_before = not_before
-        return self._step(ticket, verdict.event, now, outcome.error, permit.fence)
-
-    # ------------------------------------------------------------------ transitions
-
-    def _step(
-        self, ticket: Ticket, event: Event, now: float, detail: str = "", fence: int = 0
-    ) -> Change:
-        """The one place where a ticket changes its state."""
-        before = ticket.state
-        state = after(before, event)
-        if before is State.QUEUED:
-            ticket.state = state  # before leaving, so that its key's order passes it over
-            self._withdraw(ticket, now)
-        ticket.entry = None
-        if state is State.PENDING:
-            return self._enter(ticket, before, event, now, detail, fence)
-        ticket.state = state
-        ticket.since = now
-        change = Change(ticket, before, event, state, now, detail, fence)
-        self.changes.append(change)
-        if state is State.QUEUED:
-            ticket.rank = self._rank(ticket, now)
-            self.admission.join(ticket, now)
-        elif state in TERMINAL:
-            del self.tickets[ticket.id]
-        ticket.asked = None
-        if ticket.ordered is not None:
-            self._reorder(ticket, now)
-        return change
-
-    def _enter(
-        self,
-        ticket: Ticket,
-        before: State | None,
-        event: Event | None,
-        now: float,
-        detail: str,
-        fence: int = 0,
-    ) -> Change:
-        """Into `pending`, or straight into `queued` when it is due."""
-        ticket.asked = None
-        ticket.since = now
-        if ticket.not_before > now:
-            ticket.state = State.PENDING
-            ticket.entry = entry = (ticket.not_before, ticket.seq, ticket)
-            heappush(self._due, entry)
-        else:
-            ticket.state = State.QUEUED
-            ticket.rank = self._rank(ticket, now)
-            self.admission.join(ticket, now)
-        change = Change(ticket, before, event, ticket.state, now, detail, fence)
-        self.changes.append(change)
-        if ticket.ordered is not None:
-            self._reorder(ticket, now)
-        return change
-
-    def _move(self, ticket: Ticket, rank: float, now: float) -> None:
-        self.admission.unreserve(ticket, now)
-        self.admission.move(ticket, rank, now)
-
-    def _withdraw(self, ticket: Ticket, now: float) -> None:
-        self.admission.unreserve(ticket, now)
-        self.admission.withdraw(ticket, now)
-
-    def _reorder(self, ticket: Ticket, now: float) -> None:
-        """An ordered key looks again who is first whenever one of its tickets has moved."""
-        if ticket.ordered == "hold" and ticket.state in (State.PENDING, State.PAUSED):
-            self.admission.blocks(ticket, now)
-        self.admission.next_in_order(self.admission.atlas.key(str(ticket.key), now), now)
-
-    def _rank(self, ticket: Ticket, now: float) -> float:
-        if ticket.rank <= PINNED:
-            return ticket.rank  # a pin outlives retries
-        return ticket.priority + now / self.age_s
-
     # ------------------------------------------------------------------ operators
-
-    def ticket(self, id: Hashable) -> Ticket:
-        try:
-            return self.tickets[id]
-        except KeyError:
-            raise UnknownTicket(id) from None
 
     def cancel(self, id: Hashable, now: float) -> State:
         """Cancel what waits at once; ask what runs to stop, and wait for its word."""
@@ -382,6 +197,10 @@ class Core:
         self._pins += 1
         self._move(ticket, PINNED - self._pins, now)
 
+    def _move(self, ticket: Ticket, rank: float, now: float) -> None:
+        self.admission.unreserve(ticket, now)
+        self.admission.move(ticket, rank, now)
+
     def retry(self, ticket: Ticket, now: float) -> None:
         """An operator gives an ended ticket a new round of attempts."""
         now = self.advance(now)
@@ -402,10 +221,10 @@ class Core:
         ticket = self.ticket(id)
         if ticket.state is State.PENDING:
             ticket.not_before = not_before
-            ticket.entry = entry = (not_before, ticket.seq, ticket)
-            heappush(self._due, entry)
-            self.now = min(self.now, not_before)
-            self.advance(now)
+            if not_before <= now:
+                self._step(ticket, Event.DUE, now)
+            else:
+                self._set_due(ticket)
         elif ticket.state is State.PAUSED:
             ticket.not_before = not_before
         elif not_before > now:
@@ -414,13 +233,15 @@ class Core:
             self._step(ticket, Event.POSTPONE, now)
         return ticket.state
 
+    # ------------------------------------------------------------------ looking
+
     def explain(self, id: Hashable, now: float) -> Explanation:
         """Why this ticket waits, since when, in which place, and when it should start."""
         return explain(self, self.ticket(id), self.advance(now))
 
+    def gate(self, kind: str, name: str) -> Gate:
+        return self.admission.atlas.gate(kind, name)
+
     def sweep(self, now: float) -> None:
         """Forget gates and lines that nobody would miss. Call it once in a while."""
         self.admission.atlas.sweep(self.advance(now))
-
-    def gate(self, kind: str, name: str) -> Gate:
-        return self.admission.atlas.gate(kind, name)

@@ -15,13 +15,13 @@ from headway.core.policy import OPEN, GatePolicy
 from headway.core.ticket import Ticket
 
 if TYPE_CHECKING:
-    from headway.core.core import Core
+    from headway.core.lifetimes import Lifetimes
 
 INF = float("inf")
 
 
 class Gatekeeper:
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Lifetimes) -> None:
         self._core = core
         self._admission = core.admission
         self._atlas = core.admission.atlas

@@ -128,9 +128,9 @@ class Shares:
         return False
 
     def served(self, held_s: float, weight: float) -> None:
-        """A place was held for so long. Newcomers start a little later for it: at a quarter of the pace at
-        which the tags of all who are here rise, so that a stream of ever new tenants, each at its
-        first turn, cannot keep out those who have had theirs.
+        """A place was held for so long. Newcomers start a little later for it: at a quarter of the
+        pace at which the tags of all who are here rise, so that a stream of ever new tenants, each
+        at its first turn, cannot keep out those who have had theirs.
         """
         self.hold_s += 0.05 * (held_s - self.hold_s)
         here = 1 + sum(len(queue.groups) for queue in self.queues)

@@ -1,44 +1,18 @@
-"""Joining and leaving: puts tickets where they wait and takes them out again.
-
-What changes on the way up is told to the line and the track, so that afterwards each of them is
-filed under its true head, stands at a gate, or is idle.
-"""
+"""Tickets in lines: joining, leaving, another rank, and the strict order of a key."""
 
 from __future__ import annotations
 
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heappush
 from typing import Any
 
-from headway.core.atlas import Atlas
-from headway.core.gate import NOBODY, Gate, Holds
 from headway.core.lifecycle import State
-from headway.core.lines import (
-    Flow,
-    KeyGate,
-    Line,
-    Stand,
-    Track,
-)
+from headway.core.lines import Flow, KeyGate, Line, Stand
 from headway.core.order import Group
+from headway.core.places import Places
 from headway.core.ticket import Ticket
 
-INF = float("inf")
-ALONE = -1
 
-
-class Standing:
-    """Base of `Admission`: everything about waiting, nothing about going."""
-
-    def __init__(self, atlas: Atlas, patience_s: float) -> None:
-        self.atlas = atlas
-        self.patience_s = patience_s  # how long a ticket is passed over before places are kept
-        self.opened: dict[Gate, None] = {}  # gates whose tracks are to be looked at
-        self.opened_upstreams: dict[Gate, None] = {}  # the same for lines
-        self.alarms: list[tuple[float, int, Gate]] = []
-        self.count = 0  # lets equal times tie in the heaps of the clock
-        self.reservations: dict[Ticket, tuple[Line, tuple[Gate, ...]]] = {}
-        self.rank_before: dict[Ticket, float] = {}  # of those that have a reservation
-
+class Standing(Places):
     # ------------------------------------------------------------------ joining
 
     def join(self, ticket: Ticket, now: float) -> None:
@@ -165,18 +139,6 @@ class Standing:
         if ticket.ordered is None:  # an ordered one was put back in its order by leaving
             self._place(ticket, now)
 
-    def unreserve(self, ticket: Ticket, now: float) -> None:
-        """Give the openings that were kept for a ticket to everybody again."""
-        if ticket not in self.reservations:
-            return
-        for gate in self.reservations.pop(ticket)[1]:
-            gate.reserved_for = None
-            gate.refresh()
-            self.gate_changed(gate, now)
-        ticket.passes = 0
-        ticket.passed_at = INF
-        self.move(ticket, self.rank_before.pop(ticket), now)
-
     # ------------------------------------------------------------------ strict order of a key
 
     def blocks(self, ticket: Ticket, now: float) -> None:
@@ -191,203 +153,18 @@ class Standing:
             heappop(blocking)
         while ready and ready[0][1].state is not State.QUEUED:
             heappop(ready)
-        if not ready or (blocking and blocking[0][0] < ready[0][0]):
-            first = None
-        else:
-            first = ready[0][1]
+        held_up = not ready or (blocking and blocking[0][0] < ready[0][0])
+        first = None if held_up else ready[0][1]
         current = key.candidate
         if first is current:
             return
         key.candidate = None
         if current is not None and current.place is not None:
             self.leave(current, now, final=False)
-            self.unreserve(current, now)
+            self.displaced(current, now)
         key.candidate = first
         if first is not None:
             self._place(first, now)
 
-    # ------------------------------------------------------------------ what changes above
-
-    def line_changed(self, line: Line, now: float) -> None:
-        """A line has a new head: file it under that, or let it stand at its upstream."""
-        upstream = line.upstream
-        if line.wait is not None:
-            self._move_up(line, now)
-            return
-        first = line.queue.first(now)
-        if first is None:
-            self.unfile(line)
-            return
-        if line.entry is None and upstream is not None:
-            held = len(upstream.leases)
-            if (
-                upstream.waiters
-                or held >= (upstream.spare if line.leftover else upstream.room)
-                or upstream.opens_at > now
-            ):
-                self.stand(line, upstream, now)
-                self.opened_upstreams[upstream] = None
-                return
-        self.file(line, first, now)
-
-    def file(self, line: Line, first: Any, now: float) -> None:
-        """Let a line compete in its track under the tenant and rank of its head."""
-        track = line.track
-        queue = track.queue
-        tenant = first[3].tenant
-        group = line.filed
-        if group is None or group.tenant != tenant:
-            if group is not None:
-                queue.drop(group, line)
-            line.filed = group = queue.group(tenant)
-        entry = line.entry
-        if entry is None or entry[0] != first[1] or entry[1] != first[2]:
-            queue.put(group, line, first[1], first[2], now)
-        self.track_changed(track, now)
-
-    def unfile(self, line: Line) -> None:
-        if line.filed is not None:
-            line.track.queue.drop(line.filed, line)
-            line.filed = None
-
-    def track_changed(self, track: Track, now: float) -> None:
-        wait = track.wait
-        if track.running:
-            return
-        if wait is None:
-            self.stand(track, track.home, now)
-            self.opened[track.home] = None
-        else:
-            self._move_up(track, now)
-
-    def _move_up(self, node: Track | Line, now: float) -> None:
-        """A node that stands at a gate may have a better head than it stood up with."""
-        entry = node.wait
-        gate = entry[5]
-        if len(gate.waiters) > 1 or entry[0] != ALONE:
-            self.stand(node, gate, now)
-        # It may pass where its old head could not: a place kept for it, or one that leftover
-        # work, which is all that stood there, may not use.
-        if gate.reserved_for is not None or len(gate.leases) < gate.room:
-            self.gate_changed(gate, now)
-
-    # ------------------------------------------------------------------ standing at gates
-
-    def stand(self, node: Track | Line, gate: Gate, now: float) -> None:
-        """Wait at a gate, in order. Also moves up a node whose head has become better."""
-        if gate.opens_at > now or len(gate.leases) >= gate.room:
-            node.lose()
-        waiters = gate.waiters
-        if waiters:
-            key = self.key_of(node, now)
-        else:
-            key = (ALONE, 0.0, 0.0, 0)  # nobody to compare with yet
-            if waiters is NOBODY:
-                gate.waiters = waiters = []
-        node.wait = entry = (*key, node, gate)
-        if len(waiters) > 64 and len(waiters) > 4 * sum(e[4].wait is e for e in waiters):
-            waiters[:] = sorted(e for e in waiters if e[4].wait is e)
-        heappush(waiters, entry)
-        if gate.opens_at > now:
-            self.arm(gate, now)
-
-    def key_of(self, node: Track | Line, now: float) -> tuple[int, float, float, int]:
-        first = node.queue.first(now)
-        if first is None:
-            return (9, INF, INF, 0)
-        return (node.traffic, first[0], first[1], first[2])
-
-    def first_waiter(self, gate: Gate, now: float) -> Any:
-        """The live entry of the best node that stands here, or None."""
-        waiters = gate.waiters
-        while waiters:
-            entry = waiters[0]
-            node = entry[4]
-            if node.wait is not entry:
-                heappop(waiters)
-                continue
-            if len(waiters) == 1:
-                return entry
-            key = self.key_of(node, now)
-            if key != entry[:4]:
-                node.wait = entry = (*key, node, gate)
-                heapreplace(waiters, entry)
-                continue
-            return entry
-        return None
-
-    def beaten(self, node: Track | Line, gate: Gate, now: float) -> bool:
-        """Whether somebody who stands at the gate goes before this node."""
-        entry = self.first_waiter(gate, now)
-        if entry is None:
-            return False
-        if len(gate.waiters) == 1:
-            return self.key_of(entry[4], now) < self.key_of(node, now)
-        return bool(entry[:4] < self.key_of(node, now))
-
-    # ------------------------------------------------------------------ waking
-
-    def gate_changed(self, gate: Gate, now: float) -> None:
-        """The gate may be open now: wake whoever stands there, or set the clock."""
-        if self.reservations and gate.opens_at > now + self.patience_s:
-            self._give_up_reservations(gate, now)
-        if not gate.waiters:
-            return
-        if gate.opens_at > now:
-            self.arm(gate, now)
-            return
-        holds = gate.holds
-        if holds is Holds.TRACKS:
-            self.opened[gate] = None
-        elif holds is Holds.LINES:
-            self.opened_upstreams[gate] = None
-        elif len(gate.leases) < gate.room or gate.reserved_for is not None:
-            waiters, gate.waiters = gate.waiters, NOBODY
-            for node in waiters:
-                node.stands_at = None
-                if holds is Holds.GROUPS:
-                    self._wake_group(node, now)
-                else:
-                    self._wake_flow(node, now)
-
-    def _give_up_reservations(self, gate: Gate, now: float) -> None:
-        """Do not let kept places stand idle while their owner waits for the clock elsewhere."""
-        for ticket, (line, kept) in list(self.reservations.items()):
-            account = line.queue.shares.accounts.get(ticket.tenant)
-            if gate is account or gate in kept or gate in line.gates:
-                self.unreserve(ticket, now)
-
-    def _wake_group(self, group: Group, now: float) -> None:
-        if group.size:
-            head = group.head()
-            group.queue.enter(group, head[0], head[1], now)
-            self.line_changed(group.queue.owner, now)
-
-    def _wake_flow(self, flow: Flow, now: float) -> None:
-        head = flow.head()
-        flow.line.queue.put(flow.group, flow, head[0], head[1], now)
-        if flow.group.stands_at is not None:
-            self._look_again(flow.group, now)
-        else:
-            self.line_changed(flow.line, now)
-
-    def _look_again(self, group: Group, now: float) -> None:
-        """The group stands aside, but its place may be kept for the one who has just joined."""
-        if group.stands_at is not None and group.stands_at.reserved_for is not None:
-            self.gate_changed(group.stands_at, now)
-
-    def arm(self, gate: Gate, now: float) -> None:
-        """Have the clock look at this gate when it opens."""
-        at = self.due_at(gate, now)
-        if now < at < gate.armed_at:
-            gate.armed_at = at
-            self.count += 1
-            heappush(self.alarms, (at, self.count, gate))
-
-    def due_at(self, gate: Gate, now: float) -> float:
-        """When time alone changes something about this gate that anybody waits for."""
-        at = gate.opens_at if gate.waiters and gate.opens_at > now else INF
-        for limit in gate.limits:
-            if now < limit.changes_at < at:
-                at = limit.changes_at
-        return at
+    def displaced(self, ticket: Ticket, now: float) -> None:
+        """An ordered ticket had to make way for an earlier one."""

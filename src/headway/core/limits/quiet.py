@@ -15,7 +15,7 @@ DAY_S = 86_400.0
 INF = float("inf")
 
 
-def utc(now: float) -> float:
+def utc(_now: float) -> float:
     return 0.0
 
 
