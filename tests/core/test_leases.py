@@ -365,6 +365,21 @@ def test_a_pace_and_a_streak_survive_a_sweep() -> None:
     assert core.gate("upstream", "y.com").opens_at == 53.0
 
 
+def test_half_a_burst_and_half_a_breaker_survive_a_sweep() -> None:
+    policy = GatePolicy(pace=PaceRule(50.0, burst=4), breaker=BreakerRule(burst_at_least=99))
+    core = core_with(upstream={"x.com": policy})
+    unwell = Outcome.failed("500", upstream_fault=True)
+    for n in range(3):
+        end(core, start(core, n, retries=False), 0.0, unwell)
+    core.sweep(1.0)
+    ask(core, 3, 1.0, retries=False)
+    ask(core, 4, 1.0)
+    assert going(core, 1.0) == [3]  # the last of the burst
+    end(core, core.ticket(3), 1.0, unwell)
+    assert going(core, 60.9) == []  # the fourth in a row
+    assert going(core, 61.0) == [4]
+
+
 def test_what_a_busy_tenant_used_survives_a_sweep() -> None:
     core = core_with(upstream={"x.com": ONE}, lease_s=1e6)
     holder = start(core, "a1", tenant="greedy")

@@ -63,7 +63,7 @@ def test_who_waits_gains_one_level_per_age_s(waited_s: float, first: str) -> Non
 def test_a_new_priority_counts_at_once_and_keeps_the_age() -> None:
     core = one_at_a_time(age_s=100.0, lease_s=1e6)
     ask(core, "a", 0.0, priority=9)
-    ask(core, "b", 50.0, priority=5)
+    ask(core, "b", 40.0, priority=5)
     core.prioritise("a", 5, 50.0)
     assert order(core, 2, 60.0) == ["a", "b"]
 

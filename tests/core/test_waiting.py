@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from headway.core import GatePolicy, Outcome, Refused, Traffic
+from headway.core import GatePolicy, Outcome, PaceRule, Refused, Traffic
 from tests.core.kit import X, Y, ask, core_with, end, going, permit_of, start
 
 # --- how many may wait
@@ -128,8 +128,9 @@ def test_after_a_pushback_another_candidate_is_tried() -> None:
 # --- leftover work
 
 
-def test_leftover_work_may_not_use_the_reserve() -> None:
-    core = core_with(upstream={"x.com": GatePolicy(cap=3, reserve=1)})
+@pytest.mark.parametrize("pace", [None, PaceRule(0.0)])
+def test_leftover_work_may_not_use_the_reserve(pace: PaceRule | None) -> None:
+    core = core_with(upstream={"x.com": GatePolicy(cap=3, reserve=1, pace=pace)})
     for n in range(4):
         ask(core, n, traffic=Traffic.LEFTOVER)
     assert going(core) == [0, 1]

@@ -213,7 +213,7 @@ class Admission(Reserving):
                 ):
                     self._park(item, key, now)
                     continue
-                item = item.head()[2]
+                item = item.first()
             ticket: Ticket = item.ticket
             return ticket
         return None
@@ -225,11 +225,11 @@ class Admission(Reserving):
         if gate.reserved_for is None or gate.opens_at > now or held >= gate.room + 1:
             return True
         if type(item) is Flow:
-            item = item.head()[2]
+            item = item.first()
         return gate.reserved_for is not item.ticket
 
     def _park(self, flow: Flow, key: Gate, now: float) -> None:
-        flow.line.queue.drop(flow.group, flow)
+        flow.group.queue.drop(flow.group, flow)
         flow.stands_at = key
         key.waiters = [*key.waiters, flow]
         self.arm(key, now)
@@ -241,7 +241,8 @@ class Admission(Reserving):
         line.won = False
         ticket.passes, ticket.passed_at = 0, INF
         reserved = ticket in self.reservations
-        self.unreserve(ticket, now)
+        if reserved:
+            self.unreserve(ticket, now)
         flow = ticket.place
         floor = line.queue.groups[ticket.tenant].floor
         ticket.state = State.RUNNING
@@ -263,8 +264,10 @@ class Admission(Reserving):
             self.unfile(line)
             if line.waiting:
                 self.stand(line, upstream, now)
+        elif (first := line.queue.first(now)) is not None:
+            self.file(line, first, now)
         else:
-            self.line_changed(line, now)
+            self.unfile(line)
 
     def _beat(self, account: Account, tenant: str, line: Line, now: float) -> None:
         """Remember the tempo of grants, here and of this tenant."""
@@ -284,7 +287,7 @@ class Admission(Reserving):
         self.fence = fence = self.fence + 1
         gates = line.gates
         if ticket.key is not None:
-            gates = (*gates, self.atlas.key(ticket.key, now))
+            gates = (*gates, self.atlas.key(ticket.key))
         permit = Permit(ticket, fence, now, gates)
         for gate in gates:
             gate.leases[fence] = permit
@@ -310,7 +313,7 @@ class Admission(Reserving):
         shares = shared.shares
         account = shares.accounts.get(ticket.tenant)
         if account is None:
-            account = self.atlas.account(shared, ticket.tenant, now)
+            account = self.atlas.open_account(shared, ticket.tenant, now)
             if floor < account.used:
                 account.used = floor
             account.counted_at = now
@@ -345,6 +348,8 @@ class Admission(Reserving):
                 del gate.leases[fence]
             if gate.waiters or self.reservations:
                 self.gate_changed(gate, now)
+        if permit.ticket.key is not None:
+            self.atlas.release_key(permit.ticket.key)
 
     def _vacate(self, gate: Gate, fence: int, now: float) -> None:
         """The minimum hold of a place that was given back earlier is over."""

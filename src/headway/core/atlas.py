@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from random import Random
 
 from headway.core import kinds
-from headway.core.gate import Gate
+from headway.core.gate import UNTOUCHED, Gate
 from headway.core.kinds import GateKind
 from headway.core.lines import KeyGate, Line, SharedGate, Track, Upstream
 from headway.core.order import Account, Shares
@@ -33,7 +33,6 @@ class Atlas:
         self.keys: dict[str, KeyGate] = {}
         self.tracks: dict[tuple[bool, tuple[Gate, ...]], Track] = {}
         self.routes: dict[Signature, tuple[Line, ...]] = {}
-        self._sweep_keys_above = 1024
         self.fresh: list[Gate] = []  # new gates whose limits want to look at the clock
 
     # ------------------------------------------------------------------ gates
@@ -54,25 +53,30 @@ class Atlas:
             raise TypeError(f"{gate!r} is not shared between tenants")
         return gate
 
-    def key(self, name: str, now: float) -> KeyGate:
+    def key(self, name: str) -> KeyGate:
         gate = self.keys.get(name)
         if gate is None:
-            if len(self.keys) > self._sweep_keys_above:
-                self.sweep_keys(now)
-                self._sweep_keys_above = 4 * len(self.keys) + 1024
             policy = self.policy(kinds.KEY, name)
             limits = () if policy.plain else policy.build_limits(self.rng)
             self.keys[name] = gate = KeyGate(kinds.KEY, name, policy, limits)
         return gate
 
+    def release_key(self, name: str) -> None:
+        """Forget a key that nobody holds or waits for, unless it has limits to remember."""
+        key = self.keys[name]
+        if not key.leases and not key.limits and key.door is UNTOUCHED and key.empty():
+            del self.keys[name]
+
     def account(self, shared: SharedGate, tenant: str, now: float) -> Account:
         """The tenant's account at a lane or upstream."""
         account = shared.shares.accounts.get(tenant)
-        if account is None:
-            policy = shared.policy.tenant or OPEN
-            limits = () if policy.plain else policy.build_limits(self.rng)
-            account = Account(shared.shares, tenant, policy, limits)
-            shared.shares.open(account, now)
+        return self.open_account(shared, tenant, now) if account is None else account
+
+    def open_account(self, shared: SharedGate, tenant: str, now: float) -> Account:
+        policy = shared.policy.tenant or OPEN
+        limits = () if policy.plain else policy.build_limits(self.rng)
+        account = Account(shared.shares, tenant, policy, limits)
+        shared.shares.open(account, now)
         return account
 
     def policy(self, kind: str, name: str) -> GatePolicy:
@@ -144,9 +148,6 @@ class Atlas:
                 gate.shares.sweep(now)
             if id(gate) not in shared and self._forgettable(gate, now):
                 del self.gates[address]
-        self.sweep_keys(now)
-
-    def sweep_keys(self, now: float) -> None:
         for name, key in list(self.keys.items()):
             if key.empty() and key.idle(now):
                 del self.keys[name]

@@ -152,6 +152,8 @@ def _count(entry: Any, rank: float, seq: int) -> int:
     item = entry[2]
     if type(item) is not Flow:
         return 1 if (entry[0], entry[1]) < (rank, seq) else 0
+    if item.solo is not None:
+        return 1 if item.head()[:2] < (rank, seq) else 0
     live = (inner for inner in item.heap if inner[2].entry is inner)
     return sum(1 for inner in live if (inner[0], inner[1]) < (rank, seq))
 

@@ -29,7 +29,7 @@ class Gatekeeper:
     def get(self, kind: str, name: str, *, tenant: str | None = None) -> Gate:
         """A gate by its kind and name; with a tenant, that tenant at it."""
         if kind == kinds.KEY:
-            return self._atlas.key(name, self._core.now)
+            return self._atlas.key(name)
         if tenant is not None:
             return self._atlas.account(self._atlas.shared(kind, name), tenant, self._core.now)
         return self._atlas.gate(kind, name)

@@ -22,7 +22,8 @@ class Leases:
 
     def add(self, permit: Permit) -> None:
         self.permits[permit.fence] = permit
-        self._write(permit)
+        if permit.expires_at < INF:
+            self._write(permit)
 
     def remove(self, permit: Permit) -> None:
         del self.permits[permit.fence]
@@ -31,8 +32,6 @@ class Leases:
             page.discard(permit.fence)
 
     def _write(self, permit: Permit) -> None:
-        if permit.expires_at == INF:
-            return
         permit.slot_at = second = ceil(permit.expires_at)
         page = self._pages.get(second)
         if page is None:

@@ -195,7 +195,7 @@ class Lifetimes:
         """An ordered key looks again who is first whenever one of its tickets has moved."""
         if ticket.ordered == "hold" and ticket.state in (State.PENDING, State.PAUSED):
             self.admission.blocks(ticket, now)
-        self.admission.next_in_order(self.admission.atlas.key(str(ticket.key), now), now)
+        self.admission.next_in_order(self.admission.atlas.key(str(ticket.key)), now)
 
     def _rank(self, ticket: Ticket, now: float) -> float:
         if ticket.rank <= PINNED:

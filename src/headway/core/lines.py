@@ -15,7 +15,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Any
 
-from headway.core.gate import Gate, Holds, Limit
+from headway.core.gate import NOBODY, Gate, Holds, Limit
 from headway.core.order import FairQueue, Group, Peer, Shares
 from headway.core.policy import GatePolicy
 from headway.core.ticket import Ticket, Traffic
@@ -50,7 +50,13 @@ class KeyGate(Gate):
         self.candidate: Ticket | None = None  # the one ordered ticket that stands in line
 
     def empty(self) -> bool:
-        return self.candidate is None and not self.ready and not self.blocking
+        return (
+            self.candidate is None
+            and not self.ready
+            and not self.blocking
+            and not self.waiters
+            and self.reserved_for is None
+        )
 
 
 class Track(Peer):
@@ -107,33 +113,60 @@ class Line(Peer):
 
 
 class Flow(Peer):
-    """The tickets of one tenant with one key in one line."""
+    """The tickets of one tenant with one key in one line. Most flows have a single one, `solo`; the
+    heap is made for the second.
+    """
 
-    __slots__ = ("entry", "group", "heap", "key", "line", "size", "stands_at")
+    __slots__ = ("entry", "group", "heap", "key", "size", "solo", "stands_at")
 
-    def __init__(self, line: Line, group: Group, key: str) -> None:
-        self.line = line
+    def __init__(self, group: Group, key: str) -> None:
         self.group = group
         self.key = key
-        self.heap: list[Any] = []
+        self.solo: Any = None
+        self.heap: list[Any] = NOBODY
         self.size = 0
-        self.entry: Any = None
+        self.entry: Any = None  # its live entry in the group
         self.stands_at: Gate | None = None
 
     def add(self, item: Any, rank: float, seq: int) -> bool:
         """True if the item is now the head."""
-        item.entry = entry = (rank, seq, item)
         self.size += 1
+        if self.size == 1:
+            self.solo = item
+            item.entry = self
+            return True
+        if self.solo is not None:
+            self._push(self.solo, self.solo.ticket.rank, self.solo.ticket.seq)
+            self.solo = None
+        entry = self._push(item, rank, seq)
+        return self.head() is entry
+
+    def _push(self, item: Any, rank: float, seq: int) -> Any:
+        if self.heap is NOBODY:
+            self.heap = []
+        item.entry = entry = (rank, seq, item)
         heappush(self.heap, entry)
-        return self.heap[0] is entry or self.head() is entry
+        return entry
+
+    def remove(self, item: Any) -> None:
+        item.entry = None
+        self.size -= 1
+        if item is self.solo:
+            self.solo = None
 
     def head(self) -> Any:
+        """(rank, seq, item) of the first one. Only for flows that are not empty."""
+        if self.solo is not None:
+            return (self.solo.ticket.rank, self.solo.ticket.seq, self.solo)
         heap = self.heap
         entry = heap[0]
         while entry[2].entry is not entry:
             heappop(heap)
             entry = heap[0]
         return entry
+
+    def first(self) -> Any:
+        return self.solo or self.head()[2]
 
 
 class Stand(Peer):

@@ -110,7 +110,16 @@ class Account(Gate):
 class Shares:
     """The accounts of one upstream or lane. Those that no longer matter are dropped by and by."""
 
-    __slots__ = ("accounts", "hold_s", "name", "queues", "start", "sweep_above", "tempo")
+    __slots__ = (
+        "accounts",
+        "hold_s",
+        "name",
+        "queues",
+        "start",
+        "sweep_above",
+        "tempo",
+        "weight",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -120,6 +129,7 @@ class Shares:
         self.sweep_above = 1024
         self.tempo = Tempo()
         self.hold_s = 0.0  # how long a place is held, on average of late
+        self.weight = 0.0  # the weight of those who hold them, likewise
 
     def waits(self, tenant: str) -> bool:
         for queue in self.queues:  # noqa: SIM110  (a generator costs more than the search)
@@ -133,8 +143,14 @@ class Shares:
         at its first turn, cannot keep out those who have had theirs.
         """
         self.hold_s += 0.05 * (held_s - self.hold_s)
-        here = 1 + sum(len(queue.groups) for queue in self.queues)
-        self.start += 0.25 * held_s / (weight * here)
+        here = 1
+        for queue in self.queues:
+            here += len(queue.groups)
+        if self.weight:
+            self.weight += 0.05 * (weight - self.weight)
+        else:
+            self.weight = weight
+        self.start += 0.25 * held_s / (self.weight * here)
 
     def open(self, account: Account, now: float) -> None:
         """Keep a new account. A sweep whenever they have become many more costs next to nothing."""
@@ -237,7 +253,11 @@ class FairQueue:
 
     def enter(self, group: Group, rank: float, seq: int, now: float) -> None:
         """Let a group compete under its present head."""
-        tag = -INF if rank < BOOSTED else self.tag(group, now)
+        if rank < BOOSTED:
+            tag = -INF
+        else:
+            account = self.shares.accounts.get(group.tenant)
+            tag = group.floor if account is None else account.tag(now)
         group.entry = entry = (tag, rank, seq, group)
         heap = self.heap
         if heap and heap[0][3].entry is not heap[0]:
@@ -259,15 +279,12 @@ class FairQueue:
         item.entry = None
         group.size -= 1
         if not group.size:
-            self.discard(group)
+            group.entry = None
+            group.heap.clear()
+            if not group.waiting:
+                del self.groups[group.tenant]
         elif len(group.heap) > 2 * group.size + 16:
             group.tidy()
-
-    def discard(self, group: Group) -> None:
-        if not group.waiting and self.groups.get(group.tenant) is group:
-            del self.groups[group.tenant]
-        group.entry = None
-        group.heap.clear()
 
     def stand_aside(self, group: Group, gate: Gate) -> None:
         """The tenant may not go here for now; its items stay in order."""

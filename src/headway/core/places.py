@@ -176,11 +176,12 @@ class Places:
 
     def _wake_flow(self, flow: Flow, now: float) -> None:
         head = flow.head()
-        flow.line.queue.put(flow.group, flow, head[0], head[1], now)
+        queue = flow.group.queue
+        queue.put(flow.group, flow, head[0], head[1], now)
         if flow.group.stands_at is not None:
             self._look_again(flow.group, now)
         else:
-            self.line_changed(flow.line, now)
+            self.line_changed(queue.owner, now)
 
     def _look_again(self, group: Group, now: float) -> None:
         """The group stands aside, but its place may be kept for the one who has just joined."""

@@ -49,7 +49,7 @@ class Reserving(Standing):
         if account is not None and account.cap < INF:
             gates.append(account)
         if ticket.key is not None:
-            gates.append(self.atlas.key(ticket.key, now))
+            gates.append(self.atlas.key(ticket.key))
         if any(gate.reserved_for is not None or gate.opens_at > now for gate in gates):
             return
         for gate in gates:
@@ -109,7 +109,7 @@ class Reserving(Standing):
         if type(item) is Line:
             return self.head(item, now)
         if type(item) is Flow:
-            item = item.head()[2]
+            item = item.first()
         ticket: Ticket = item.ticket
         return ticket
 

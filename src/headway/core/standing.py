@@ -23,7 +23,7 @@ class Standing(Places):
             for line in self.atlas.route(ticket):  # it counts as waiting, wherever it stands
                 line.waiting += 1
                 line.queue.group(ticket.tenant).waiting += 1
-            key = self.atlas.key(str(ticket.key), now)
+            key = self.atlas.key(str(ticket.key))
             heappush(key.ready, (ticket.seq, ticket))
             self.next_in_order(key, now)
 
@@ -59,7 +59,7 @@ class Standing(Places):
         address = (ticket.tenant, str(ticket.key))
         flow = line.flows.get(address)
         if flow is None:
-            line.flows[address] = flow = Flow(line, group, address[1])
+            line.flows[address] = flow = Flow(group, address[1])
         item.place = flow
         if not flow.add(item, ticket.rank, ticket.seq) or flow.stands_at is not None:
             return False
@@ -109,21 +109,20 @@ class Standing(Places):
         queue.owner.waiting -= 1
         group.waiting -= 1
         if not group.waiting:
-            queue.discard(group)
+            del queue.groups[group.tenant]
             if group.stands_at is not None:
                 group.stands_at.waiters.remove(group)
                 group.stands_at = None
 
     def _take_from_flow(self, flow: Flow, item: Any, now: float) -> None:
-        item.entry = None
-        flow.size -= 1
-        queue = flow.line.queue
+        flow.remove(item)
+        queue = flow.group.queue
         if not flow.size:
             if flow.stands_at is not None:
                 flow.stands_at.waiters.remove(flow)
                 flow.stands_at = None
             queue.drop(flow.group, flow)
-            del flow.line.flows[flow.group.tenant, flow.key]
+            del queue.owner.flows[flow.group.tenant, flow.key]
         elif flow.stands_at is None:
             head = flow.head()
             if flow.entry is not None and head[1] != flow.entry[1]:
@@ -143,7 +142,7 @@ class Standing(Places):
 
     def blocks(self, ticket: Ticket, now: float) -> None:
         """A retrying or paused ticket that asked to hold the ones behind it."""
-        key = self.atlas.key(str(ticket.key), now)
+        key = self.atlas.key(str(ticket.key))
         heappush(key.blocking, (ticket.seq, ticket))
 
     def next_in_order(self, key: KeyGate, now: float) -> None:
