@@ -311,3 +311,44 @@ def test_429s_that_came_back_in_the_moment_of_their_grant_count_once() -> None:
     end(core, a, 0.0, Outcome.pushback())
     end(core, b, 0.0, Outcome.pushback())
     assert core.gate("upstream", "x.com").opens_at == 2.0
+
+
+# --- what is left to the second
+
+
+# The calendar of leases looks once a second: a heartbeat that came up to a second late was heard.
+def test_a_lease_ends_to_the_moment() -> None:
+    core = core_with(lease_s=10.0)
+    ticket = start(core, "a", 0.5)
+    assert ticket.permit is not None
+    fence = ticket.permit.fence
+    assert core.heartbeat("a", fence, 10.4) == 20.4
+    assert core.finish("a", fence, Outcome.ok(), 20.4) is None
+    assert ticket.state is State.QUEUED
+
+
+# Three faults of last week and one of today are not four in a row.
+def test_faults_that_are_out_of_the_window_are_not_in_a_row() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(breaker=BreakerRule())})
+    for now in (0.0, 1.0, 2.0, 600.0):
+        core.gates.report("x.com", Outcome.failed("500", upstream_fault=True), now)
+    assert core.gate("upstream", "x.com").opens_at < 600.0
+
+
+# There was no way back to what is declared for everybody.
+def test_a_declaration_can_be_withdrawn_while_the_gate_is_in_use() -> None:
+    core = core_with(upstream={"*": GatePolicy(cap=3), "x.com": GatePolicy(cap=1)})
+    for n in range(4):
+        ask(core, n)
+    assert going(core, 0.0) == [0]
+    core.gates.withdraw("upstream", "x.com", 1.0)
+    assert going(core, 1.0) == [1, 2]
+
+
+# A lease that was given for an upstream which the ticket no longer names was replayed at another.
+def test_a_restored_lease_holds_the_upstream_it_was_given_for() -> None:
+    core = core_with(upstream={"y.com": ONE})
+    ticket = Ticket("a", upstreams=X, seq=1)
+    core.restore(ticket, 0.0, fence=3, upstream="y.com", granted_at=0.0, expires_at=9.0)
+    ask(core, "b", upstreams=("y.com",))
+    assert going(core, 1.0) == []

@@ -365,19 +365,37 @@ def test_a_pace_and_a_streak_survive_a_sweep() -> None:
     assert core.gate("upstream", "y.com").opens_at == 53.0
 
 
-def test_half_a_burst_and_half_a_breaker_survive_a_sweep() -> None:
-    policy = GatePolicy(pace=PaceRule(50.0, burst=4), breaker=BreakerRule(burst_at_least=99))
-    core = core_with(upstream={"x.com": policy})
-    unwell = Outcome.failed("500", upstream_fault=True)
-    for n in range(3):
-        end(core, start(core, n, retries=False), 0.0, unwell)
+def test_half_a_burst_survives_a_sweep() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(pace=PaceRule(50.0, burst=3))})
+    for n in range(2):
+        end(core, start(core, n), 0.0)
     core.sweep(1.0)
-    ask(core, 3, 1.0, retries=False)
-    ask(core, 4, 1.0)
-    assert going(core, 1.0) == [3]  # the last of the burst
-    end(core, core.ticket(3), 1.0, unwell)
-    assert going(core, 60.9) == []  # the fourth in a row
-    assert going(core, 61.0) == [4]
+    ask(core, 2, 1.0)
+    ask(core, 3, 1.0)
+    assert going(core, 1.0) == [2]  # the last of the burst
+    assert going(core, 50.0) == [3]
+
+
+def test_half_a_breaker_survives_a_sweep() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(breaker=BreakerRule())})
+    unwell = Outcome.failed("500", upstream_fault=True)
+    for n in range(4):
+        end(core, start(core, n, retries=False), 0.0, unwell)
+        core.sweep(0.5)
+    assert core.gate("upstream", "x.com").opens_at == 60.5
+
+
+def test_a_key_that_rests_is_kept_until_it_has_rested() -> None:
+    core = core_with(key={"*": GatePolicy(cap=1, cooldown_s=50.0)})
+    end(core, start(core, "a", key="k"), 0.0)
+    core.sweep(49.0)
+    ask(core, "b", 49.0, key="k")
+    assert going(core, 49.9) == []
+    end(core, start(core, "c", 50.0, key="other"), 50.0)
+    assert core.ticket("b").state is State.RUNNING
+    end(core, core.ticket("b"), 51.0)
+    core.sweep(200.0)
+    assert kept(core) == []
 
 
 def test_what_a_busy_tenant_used_survives_a_sweep() -> None:

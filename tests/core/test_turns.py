@@ -313,6 +313,18 @@ def test_a_paused_one_is_passed_or_holds_the_others(ordered: str, then: list[str
     assert going(core, 2.0) == then
 
 
+@pytest.mark.parametrize("ordered", ["pass", "hold"])
+def test_the_first_of_an_ordered_key_may_be_cancelled_while_it_waits(ordered: str) -> None:
+    core = core_with()
+    core.gates.pause("upstream", "x.com", 0.0)
+    for id in ("first", "second"):
+        ask(core, id, key="k", ordered=ordered)
+    core.cancel("first", 1.0)
+    core.gates.resume("upstream", "x.com", 2.0)
+    assert going(core, 2.0) == ["second"]
+    assert core.gates.waiting("x.com", "") == (0, 0)
+
+
 def test_a_cancelled_one_holds_nobody() -> None:
     core = core_with()
     ask(core, "first", key="k", ordered="hold", not_before=100.0)

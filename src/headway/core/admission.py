@@ -330,11 +330,11 @@ class Admission(Reserving):
     def give(self, permit: Permit, outcome: Outcome, now: float) -> None:
         """Give every gate back, and wake who waits for them."""
         fence = permit.fence
+        held_s = now - permit.granted_at
         for account in permit.accounts:
             account.count(now)
+            account.shares.served(held_s, account.weight)
         account = permit.accounts[-1]
-        held_s = now - permit.granted_at
-        account.shares.served(held_s, account.weight)
         account.hold_s += (0.2 if account.hold_s else 1.0) * (held_s - account.hold_s)
         for gate in permit.gates:
             if gate.limits:

@@ -109,6 +109,10 @@ class Atlas:
             self.routes[signature] = route = self._survey(ticket)
         return route
 
+    def line_to(self, ticket: Ticket, upstream: str | None) -> Line:
+        """The ticket's line to one upstream, which need not be among its candidates any more."""
+        return self._line(self.route(ticket)[0].track, upstream)
+
     def _survey(self, ticket: Ticket) -> tuple[Line, ...]:
         gates = tuple(self.gate(kind.name, n) for kind in self.kinds for n in kind.names(ticket))
         leftover = ticket.traffic is Traffic.LEFTOVER

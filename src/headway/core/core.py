@@ -115,9 +115,7 @@ class Core(Lifetimes):
         if ticket.id in self.tickets or fence in self.leases.permits:
             raise ValueError(f"ticket {ticket.id!r} or fence {fence} is there already")
         self._seq = max(self._seq, ticket.seq)
-        lines = self.admission.atlas.route(ticket)
-        names = [None if line.upstream is None else line.upstream.name for line in lines]
-        line = lines[names.index(upstream)] if upstream in names else lines[0]
+        line = self.admission.atlas.line_to(ticket, upstream)
         newest = self.admission.fence
         self.admission.fence = fence - 1
         self.tickets[ticket.id] = ticket
@@ -137,16 +135,14 @@ class Core(Lifetimes):
     def finish(self, id: Hashable, fence: int, outcome: Outcome, now: float) -> Change | None:
         """An attempt ended. None: the fence is stale, and nothing has changed."""
         now = self.advance(now)
-        permit = self.leases.permits.get(fence)
-        if permit is None or permit.ticket.id != id:
-            return None
-        return self._end(permit, outcome, now)
+        permit = self._held(id, fence, now)
+        return None if permit is None else self._end(permit, outcome, now)
 
     def heartbeat(self, id: Hashable, fence: int, now: float) -> float | None:
         """Prolong a lease. Returns its new end; None: it is over, stop working."""
         now = self.advance(now)
-        permit = self.leases.permits.get(fence)
-        if permit is None or permit.ticket.id != id:
+        permit = self._held(id, fence, now)
+        if permit is None:
             return None
         permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
         return permit.expires_at

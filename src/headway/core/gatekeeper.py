@@ -76,6 +76,15 @@ class Gatekeeper:
         """
         now = self._core.advance(now)
         self._core.policies.declare(kind, name, policy)
+        self._apply_all(kind, now)
+
+    def withdraw(self, kind: str, name: str, now: float) -> None:
+        """Forget what was declared under this name or pattern; what is behind it holds again."""
+        now = self._core.advance(now)
+        self._core.policies.withdraw(kind, name)
+        self._apply_all(kind, now)
+
+    def _apply_all(self, kind: str, now: float) -> None:
         atlas = self._atlas
         gates = list(atlas.keys.values()) if kind == kinds.KEY else list(atlas.gates.values())
         for gate in gates:

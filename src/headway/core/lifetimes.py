@@ -118,6 +118,16 @@ class Lifetimes:
         permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
         self.leases.add(permit)
 
+    def _held(self, id: Hashable, fence: int, now: float) -> Permit | None:
+        """The permit of this ticket and fence if its lease is not over yet."""
+        permit = self.leases.permits.get(fence)
+        if permit is None or permit.ticket.id != id:
+            return None
+        if permit.expires_at <= now:  # the calendar looks once a second; this is exact
+            self._end(permit, Outcome.lost(), now)
+            return None
+        return permit
+
     def _end(self, permit: Permit, outcome: Outcome, now: float) -> Change:
         ticket = permit.ticket
         policy = self.retry_policies.get(ticket.type, DEFAULT_POLICY)

@@ -44,9 +44,9 @@ class Reserving(Standing):
             return  # a ticket with several candidates has several chances already
         place = ticket.place
         line: Line = (place.group if type(place) is Flow else place).queue.owner
-        gates: list[Gate] = [gate for gate in line.gates if gate.cap < INF]
+        gates: list[Gate] = [gate for gate in line.gates if gate.room < INF]
         account = line.queue.shares.accounts.get(ticket.tenant)
-        if account is not None and account.cap < INF:
+        if account is not None and account.room < INF:
             gates.append(account)
         if ticket.key is not None:
             gates.append(self.atlas.key(ticket.key))

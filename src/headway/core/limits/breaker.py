@@ -86,6 +86,7 @@ class Breaker(Limit):
         self.row = self.row + 1 if bad else 0
         while self.outcomes and self.outcomes[0][0] <= now - self.rule.window_s:
             self.bad -= self.outcomes.popleft()[1]
+        self.row = min(self.row, len(self.outcomes))  # what is forgotten is not in a row any more
 
     def _too_many(self) -> bool:
         rule, seen = self.rule, len(self.outcomes)
