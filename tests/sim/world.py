@@ -222,7 +222,11 @@ class World:
                 raise checks.Violation("nobody enters a closed gate", f"online {ticket}")
 
     def _some_held(self) -> Held | None:
-        alive = [held for held in self.model.held.values() if held.alive]
+        alive = [
+            held
+            for held in self.model.held.values()
+            if held.alive and held.permit.expires_at > self.now
+        ]
         return self.rng.choice(alive) if alive else None
 
     def _outcome(self, held: Held) -> Outcome:
@@ -267,9 +271,10 @@ class World:
     def heartbeat(self) -> None:
         for held in self.model.held.values():
             if held.alive:
+                over = held.permit.expires_at <= self.now
                 end = self.core.heartbeat(held.ticket.id, held.permit.fence, self.now)
-                assert end is not None
-                assert end >= self.now
+                if over is not (end is None):
+                    raise checks.Violation("leases end to the moment", f"{held} until {end}")
 
     def crash(self) -> None:
         held = self._some_held()

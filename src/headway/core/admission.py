@@ -314,8 +314,8 @@ class Admission(Reserving):
         account = shares.accounts.get(ticket.tenant)
         if account is None:
             account = self.atlas.open_account(shared, ticket.tenant, now)
-            if floor < account.used:
-                account.used = floor
+            debt = shares.debts.pop(ticket.tenant, account.used)
+            account.used = floor if floor < INF else max(account.used, debt)
             account.counted_at = now
         else:
             account.count(now)
@@ -348,6 +348,9 @@ class Admission(Reserving):
                 del gate.leases[fence]
             if gate.waiters or self.reservations:
                 self.gate_changed(gate, now)
+        for account in permit.accounts:
+            if not account.leases:
+                account.shares.retire(account)
         if permit.ticket.key is not None:
             self.atlas.release_key(permit.ticket.key)
 
@@ -357,3 +360,5 @@ class Admission(Reserving):
             gate.count(now)
         del gate.leases[fence]
         self.gate_changed(gate, now)
+        if type(gate) is Account and not gate.leases:
+            gate.shares.retire(gate)

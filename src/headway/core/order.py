@@ -108,10 +108,13 @@ class Account(Gate):
 
 
 class Shares:
-    """The accounts of one upstream or lane. Those that no longer matter are dropped by and by."""
+    """The accounts of one upstream or lane. A tenant that neither holds nor waits has none; what it
+    has used beyond the start of newcomers is remembered as a debt.
+    """
 
     __slots__ = (
         "accounts",
+        "debts",
         "hold_s",
         "name",
         "queues",
@@ -124,9 +127,10 @@ class Shares:
     def __init__(self, name: str) -> None:
         self.name = name
         self.accounts: dict[str, Account] = {}
+        self.debts: dict[str, float] = {}
         self.start = 0.0  # the tag of the last tenant that was granted
         self.queues: list[FairQueue] = []
-        self.sweep_above = 1024
+        self.sweep_above = 256
         self.tempo = Tempo()
         self.hold_s = 0.0  # how long a place is held, on average of late
         self.weight = 0.0  # the weight of those who hold them, likewise
@@ -152,20 +156,41 @@ class Shares:
             self.weight = weight
         self.start += 0.25 * held_s / (self.weight * here)
 
+    def retire(self, account: Account) -> None:
+        """Close the account of a tenant that holds nothing, unless it waits or has limits that must
+        be remembered.
+        """
+        if account.limits or account.waiters or account.door is not UNTOUCHED:
+            return
+        tenant = account.name
+        for queue in self.queues:
+            if tenant in queue.groups:
+                return
+        del self.accounts[tenant]
+        if account.used > self.start:
+            self.debts[tenant] = account.used
+            self._sweep_if_many(-INF)
+
     def open(self, account: Account, now: float) -> None:
-        """Keep a new account. A sweep whenever they have become many more costs next to nothing."""
-        if len(self.accounts) > self.sweep_above:
-            self.sweep(now)
-            self.sweep_above = 4 * len(self.accounts) + 1024
         self.accounts[account.name] = account
+        if account.limits:
+            self._sweep_if_many(now)
+
+    def _sweep_if_many(self, now: float) -> None:
+        """A sweep whenever there have come many more since the last costs next to nothing."""
+        if len(self.accounts) + len(self.debts) > self.sweep_above:
+            self.sweep(now)
+            self.sweep_above = 3 * (len(self.accounts) + len(self.debts)) + 256
 
     def sweep(self, now: float) -> None:
-        """Drop the accounts of tenants that neither hold, wait for, nor owe anything."""
+        """Drop what is known of tenants that neither hold, wait for, nor owe anything."""
         accounts = self.accounts
         waiting = any(queue.groups for queue in self.queues)
         if not waiting and not any(account.leases for account in accounts.values()):
             # The busy period is over: everybody starts the next one as equals.
             self.start = max((a.used for a in accounts.values()), default=self.start)
+            self.debts.clear()
+        self.debts = {t: used for t, used in self.debts.items() if used > self.start}
         for tenant, account in list(accounts.items()):
             if account.used <= self.start and account.idle(now) and not self.waits(tenant):
                 del accounts[tenant]
@@ -228,12 +253,9 @@ class FairQueue:
             shares = self.shares
             start = shares.start
             account = shares.accounts.get(tenant)
-            if (
-                account is not None
-                and account.used < start
-                and not account.leases
-                and not shares.waits(tenant)
-            ):
+            if account is None:
+                start = max(start, shares.debts.get(tenant, start))
+            elif account.used < start and not account.leases and not shares.waits(tenant):
                 account.used = start  # back from idling
             self.groups[tenant] = group = Group(self, tenant, start)
         return group
