@@ -40,7 +40,7 @@ $(STAMP): pyproject.toml requirements.lock | require-python
 
 .PHONY: test
 test: install ## Run every test that is not a soak test
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 .PHONY: soak
 soak: install ## Run the long tests

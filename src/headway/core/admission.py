@@ -274,7 +274,7 @@ class Admission(Reserving):
         group = line.queue.groups.get(tenant)
         left = 0 if group is None else group.waiting
         tempo = account.tempo
-        if tempo is None and left:
+        if tempo is None and left > 3:  # for a short queue the holders say enough
             account.tempo = tempo = Tempo()
         if tempo is not None:
             tempo.beat(now, left)
@@ -314,9 +314,12 @@ class Admission(Reserving):
         account = shares.accounts.get(ticket.tenant)
         if account is None:
             account = self.atlas.open_account(shared, ticket.tenant, now)
-            debt = shares.debts.pop(ticket.tenant, account.used)
-            account.used = floor if floor < INF else max(account.used, debt)
             account.counted_at = now
+            debt = shares.debts.pop(ticket.tenant, None)
+            if debt is not None:
+                account.used, account.hold_s = max(account.used, debt[0]), debt[1]
+            if floor < INF:
+                account.used = floor
         else:
             account.count(now)
         account.weight = ticket.weight

@@ -12,6 +12,8 @@ from enum import StrEnum
 
 
 class State(StrEnum):
+    __hash__ = str.__hash__  # Enum's own is written in Python, and these are hashed at every step
+
     PENDING = "pending"
     QUEUED = "queued"
     RUNNING = "running"
@@ -22,6 +24,8 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
+    __hash__ = str.__hash__
+
     DUE = "due"
     GRANT = "grant"
     OK = "ok"

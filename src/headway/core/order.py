@@ -127,7 +127,7 @@ class Shares:
     def __init__(self, name: str) -> None:
         self.name = name
         self.accounts: dict[str, Account] = {}
-        self.debts: dict[str, float] = {}
+        self.debts: dict[str, tuple[float, float]] = {}  # (used, how long it usually holds)
         self.start = 0.0  # the tag of the last tenant that was granted
         self.queues: list[FairQueue] = []
         self.sweep_above = 256
@@ -168,7 +168,7 @@ class Shares:
                 return
         del self.accounts[tenant]
         if account.used > self.start:
-            self.debts[tenant] = account.used
+            self.debts[tenant] = (account.used, account.hold_s)
             self._sweep_if_many(-INF)
 
     def open(self, account: Account, now: float) -> None:
@@ -190,7 +190,7 @@ class Shares:
             # The busy period is over: everybody starts the next one as equals.
             self.start = max((a.used for a in accounts.values()), default=self.start)
             self.debts.clear()
-        self.debts = {t: used for t, used in self.debts.items() if used > self.start}
+        self.debts = {t: debt for t, debt in self.debts.items() if debt[0] > self.start}
         for tenant, account in list(accounts.items()):
             if account.used <= self.start and account.idle(now) and not self.waits(tenant):
                 del accounts[tenant]
@@ -254,7 +254,9 @@ class FairQueue:
             start = shares.start
             account = shares.accounts.get(tenant)
             if account is None:
-                start = max(start, shares.debts.get(tenant, start))
+                debt = shares.debts.get(tenant)
+                if debt is not None and debt[0] > start:
+                    start = debt[0]
             elif account.used < start and not account.leases and not shares.waits(tenant):
                 account.used = start  # back from idling
             self.groups[tenant] = group = Group(self, tenant, start)

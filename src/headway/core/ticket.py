@@ -24,6 +24,8 @@ Ordered = Literal["pass", "hold"] | None
 class Traffic(IntEnum):
     """Lower goes first. ONLINE never waits; LEFTOVER runs on what the others leave."""
 
+    __hash__ = int.__hash__  # Enum's own is written in Python, and routes are looked up by it
+
     ONLINE = 0
     NORMAL = 1
     LEFTOVER = 2
