@@ -73,14 +73,11 @@ def cycle(core: Core, live: list[Permit], fresh: list[Ticket], now: float) -> fl
 def measure(waiting: int, *, five: bool) -> dict[str, float]:
     world = World(five=five)
     core = world.core
-    gc.disable()  # as a server does while it loads: none of this is garbage
+    gc.disable()  # the core makes no cyclic garbage (tests/core/test_garbage.py)
     for number in range(waiting):
         core.submit(world.ticket(number), 0.0)
     live = core.admit(0.0)
     core.changes.clear()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
-    gc.enable()
     rss_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     rates: list[float] = []
     now, number = 0.0, waiting

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.core import Kind, Scope
 from headway.core.classify import (
     MAX_RETRY_AFTER_S,
     STATUS_MEANINGS,
@@ -17,6 +18,7 @@ from headway.core.classify import (
     Meaning,
     classify_exception,
     classify_status,
+    outcome_of,
     parse_retry_after,
 )
 
@@ -329,3 +331,35 @@ def test_a_retry_after_that_names_no_time_to_come_is_none(value: str) -> None:
 def test_no_header_can_break_the_parser(value: str, now: float) -> None:
     wait_s = parse_retry_after(value, now)
     assert wait_s is None or 0 <= wait_s <= MAX_RETRY_AFTER_S
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "fatal", "fault"),
+    [
+        (200, Kind.OK, False, False),
+        (429, Kind.PUSHBACK, False, False),
+        (503, Kind.PUSHBACK, False, True),
+        (412, Kind.PUSHBACK, False, False),
+        (500, Kind.FAILED, False, True),
+        (404, Kind.FAILED, True, False),
+        (403, Kind.FAILED, True, False),
+    ],
+)
+def test_an_answer_becomes_the_outcome_of_an_attempt(
+    status: int, kind: Kind, fatal: bool, fault: bool
+) -> None:
+    outcome = outcome_of(classify_status(status), error="said the site")
+    assert (outcome.kind, outcome.fatal, outcome.upstream_fault) == (kind, fatal, fault)
+    assert outcome.status == status
+    assert outcome.ban == (status == 412)
+
+
+def test_a_refused_credential_is_tried_again_with_another() -> None:
+    outcome = outcome_of(classify_status(403, credential_in_use=True))
+    assert (outcome.kind, outcome.fatal) == (Kind.FAILED, False)
+
+
+def test_the_time_that_a_pushback_names_is_kept() -> None:
+    answer = classify_status(429, retry_after_s=17.0)
+    assert outcome_of(answer, scope=Scope.TENANT).retry_after_s == 17.0
+    assert outcome_of(answer, scope=Scope.TENANT).scope is Scope.TENANT

@@ -243,7 +243,7 @@ def test_the_first_of_a_fair_queue_is_what_a_look_at_everything_finds(
     holding=st.sets(st.sampled_from(TENANTS)),
     waiting=st.sets(st.sampled_from(TENANTS)),
 )
-def test_a_sweep_drops_exactly_those_who_neither_hold_wait_nor_owe(
+def test_a_sweep_keeps_those_who_hold_or_wait_and_what_the_others_owe(
     used: dict[str, float], start: float, holding: set[str], waiting: set[str]
 ) -> None:
     bench = Bench()
@@ -255,12 +255,13 @@ def test_a_sweep_drops_exactly_those_who_neither_hold_wait_nor_owe(
         bench.put(tenant, 5.0)
     bench.shares.start = start
     busy = bool(waiting or holding & used.keys())
-    line = start if busy else max(used.values())
+    line = start if busy else max(start, *used.values())
     bench.shares.sweep(0.0)
-    kept = {t for t in used if t in holding or t in waiting or used[t] > line}
+    kept = {t for t in used if t in holding or t in waiting}
     assert set(bench.shares.accounts) == kept
-    if busy:
-        assert bench.shares.start == start
+    owed = {t: amount for t, amount in used.items() if t not in kept and amount > line}
+    assert {t: debt for t, (debt, _) in bench.shares.debts.items()} == owed
+    assert bench.shares.start == line
 
 
 @given(

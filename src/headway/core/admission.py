@@ -351,9 +351,6 @@ class Admission(Reserving):
                 del gate.leases[fence]
             if gate.waiters or self.reservations:
                 self.gate_changed(gate, now)
-        for account in permit.accounts:
-            if not account.leases:
-                account.shares.retire(account)
         if permit.ticket.key is not None:
             self.atlas.release_key(permit.ticket.key)
 
@@ -363,5 +360,3 @@ class Admission(Reserving):
             gate.count(now)
         del gate.leases[fence]
         self.gate_changed(gate, now)
-        if type(gate) is Account and not gate.leases:
-            gate.shares.retire(gate)

@@ -16,6 +16,8 @@ from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from types import MappingProxyType
 
+from headway.core.outcome import Outcome, Scope
+
 LONG_RETRY_AFTER_S = 300.0
 MAX_RETRY_AFTER_S = 7 * 86_400.0  # a longer wait is a mistake, or a refusal in disguise
 _MAX_HEADER = 100  # characters; the longest HTTP date has 33
@@ -232,3 +234,24 @@ def _attribute(holder: object, name: str) -> object:
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
+
+
+def outcome_of(answer: Answer, *, error: str = "", scope: Scope = Scope.UPSTREAM) -> Outcome:
+    """The outcome of an attempt that ended with this answer, for `Core.finish`."""
+    fault = answer.counts_for_breaker
+    match answer.meaning:
+        case Meaning.OK:
+            return Outcome.ok(status=answer.status)
+        case Meaning.PUSHBACK | Meaning.BAN:
+            return Outcome.pushback(
+                status=answer.status or 0,
+                retry_after_s=answer.retry_after_s,
+                ban=answer.meaning is Meaning.BAN,
+                scope=scope,
+                upstream_fault=fault,
+                error=error,
+            )
+        case Meaning.FATAL:
+            return Outcome.failed(error, fatal=True, status=answer.status)
+        case Meaning.RETRY | Meaning.CREDENTIAL:
+            return Outcome.failed(error, status=answer.status, upstream_fault=fault)

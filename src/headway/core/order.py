@@ -29,6 +29,7 @@ RESERVED = -2e12
 
 
 MEMORY = 150  # grants
+FEW = 64  # accounts: not worth a sweep
 
 
 class Tempo:
@@ -108,8 +109,8 @@ class Account(Gate):
 
 
 class Shares:
-    """The accounts of one upstream or lane. A tenant that neither holds nor waits has none; what it
-    has used beyond the start of newcomers is remembered as a debt.
+    """The accounts of one upstream or lane. Those of tenants that neither hold nor wait are closed by
+    and by; what they have used beyond the start of newcomers is remembered as a debt.
     """
 
     __slots__ = (
@@ -130,10 +131,10 @@ class Shares:
         self.debts: dict[str, tuple[float, float]] = {}  # (used, how long it usually holds)
         self.start = 0.0  # the tag of the last tenant that was granted
         self.queues: list[FairQueue] = []
-        self.sweep_above = 256
+        self.sweep_above = FEW
         self.tempo = Tempo()
         self.hold_s = 0.0  # how long a place is held, on average of late
-        self.weight = 0.0  # the weight of those who hold them, likewise
+        self.weight = 1.0  # the weight of those who hold them, likewise
 
     def waits(self, tenant: str) -> bool:
         for queue in self.queues:  # noqa: SIM110  (a generator costs more than the search)
@@ -150,50 +151,29 @@ class Shares:
         here = 1
         for queue in self.queues:
             here += len(queue.groups)
-        if self.weight:
-            self.weight += 0.05 * (weight - self.weight)
-        else:
-            self.weight = weight
+        self.weight += 0.05 * (weight - self.weight)
         self.start += 0.25 * held_s / (self.weight * here)
 
-    def retire(self, account: Account) -> None:
-        """Close the account of a tenant that holds nothing, unless it waits or has limits that must
-        be remembered.
-        """
-        if account.limits or account.waiters or account.door is not UNTOUCHED:
-            return
-        tenant = account.name
-        for queue in self.queues:
-            if tenant in queue.groups:
-                return
-        del self.accounts[tenant]
-        if account.used > self.start:
-            self.debts[tenant] = (account.used, account.hold_s)
-            self._sweep_if_many(-INF)
-
     def open(self, account: Account, now: float) -> None:
-        self.accounts[account.name] = account
-        if account.limits:
-            self._sweep_if_many(now)
-
-    def _sweep_if_many(self, now: float) -> None:
-        """A sweep whenever there have come many more since the last costs next to nothing."""
+        """Keep a new account. A sweep whenever many have come since the last costs little."""
         if len(self.accounts) + len(self.debts) > self.sweep_above:
             self.sweep(now)
-            self.sweep_above = 3 * (len(self.accounts) + len(self.debts)) + 256
+            self.sweep_above = 3 * (len(self.accounts) + len(self.debts)) + FEW
+        self.accounts[account.name] = account
 
     def sweep(self, now: float) -> None:
-        """Drop what is known of tenants that neither hold, wait for, nor owe anything."""
+        """Close the accounts of tenants that neither hold nor wait; remember what they owe."""
         accounts = self.accounts
         waiting = any(queue.groups for queue in self.queues)
         if not waiting and not any(account.leases for account in accounts.values()):
             # The busy period is over: everybody starts the next one as equals.
-            self.start = max((a.used for a in accounts.values()), default=self.start)
+            self.start = max([self.start, *(account.used for account in accounts.values())])
             self.debts.clear()
-        self.debts = {t: debt for t, debt in self.debts.items() if debt[0] > self.start}
         for tenant, account in list(accounts.items()):
-            if account.used <= self.start and account.idle(now) and not self.waits(tenant):
+            if not account.leases and account.idle(now) and not self.waits(tenant):
                 del accounts[tenant]
+                self.debts[tenant] = (account.used, account.hold_s)
+        self.debts = {t: debt for t, debt in self.debts.items() if debt[0] > self.start}
 
 
 class Peer:

@@ -74,9 +74,6 @@ class Standing(Places):
         for each in [stand.place for stand in place] if type(place) is list else [place]:
             if each is not None:
                 group = each.group if type(each) is Flow else each
-                account = group.queue.shares.accounts.get(group.tenant)
-                if account is not None and not account.leases:
-                    group.queue.shares.retire(account)
                 self.line_changed(group.queue.owner, now)
 
     def leave(self, ticket: Ticket, now: float, *, final: bool = True) -> None:
