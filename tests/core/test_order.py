@@ -150,7 +150,7 @@ class Bench:
             account = Account(self.shares, tenant, OPEN, ())
             account.used = self.floor.get(tenant, self.shares.start)
             account.weight = WEIGHT[tenant]
-            self.shares.accounts[tenant] = account
+            self.shares.open(account, self.now)
         return account
 
     def put(self, tenant: str, rank: float) -> None:

@@ -190,12 +190,11 @@ class Admission(Reserving):
     def _pick(self, line: Line, now: float) -> Ticket | None:
         """The best ticket whose tenant and key let it pass. The others stand aside."""
         queue = line.queue
-        accounts = queue.shares.accounts
         keys = self.atlas.keys
         while (first := queue.first(now)) is not None:
             group = first[3]
             item = group.heap[0][2]  # live: `first` has just looked at it
-            account = accounts.get(group.tenant)
+            account = group.account
             if (
                 account is not None
                 and (len(account.leases) >= account.room or account.opens_at > now or line.leftover)
@@ -244,18 +243,18 @@ class Admission(Reserving):
         if reserved:
             self.unreserve(ticket, now)
         flow = ticket.place
-        floor = line.queue.groups[ticket.tenant].floor
+        group = line.queue.groups[ticket.tenant]
         ticket.state = State.RUNNING
         self.leave(ticket, now)
         permit = self.take(
-            ticket, line, now, floor=floor, fair=not reserved and ticket.rank >= BOOSTED
+            ticket, line, now, floor=group.floor, fair=not reserved and ticket.rank >= BOOSTED
         )
         if type(flow) is Flow and flow.size and flow.stands_at is None:
             key = self.atlas.keys[flow.key]
             if len(key.leases) >= key.room or key.opens_at > now:
                 self._park(flow, key, now)
         self.granted.append(permit)
-        self._beat(permit.accounts[-1], ticket.tenant, line, now)
+        self._beat(permit.accounts[-1], group.waiting, line.waiting, now)
         upstream = line.upstream
         if upstream is not None and (
             len(upstream.leases) >= (upstream.spare if line.leftover else upstream.room)
@@ -269,16 +268,14 @@ class Admission(Reserving):
         else:
             self.unfile(line)
 
-    def _beat(self, account: Account, tenant: str, line: Line, now: float) -> None:
+    def _beat(self, account: Account, left: int, left_of_all: int, now: float) -> None:
         """Remember the tempo of grants, here and of this tenant."""
-        group = line.queue.groups.get(tenant)
-        left = 0 if group is None else group.waiting
         tempo = account.tempo
         if tempo is None and left > 3:  # for a short queue the holders say enough
             account.tempo = tempo = Tempo()
         if tempo is not None:
             tempo.beat(now, left)
-        account.shares.tempo.beat(now, line.waiting)
+        account.shares.tempo.beat(now, left_of_all)
 
     def take(
         self, ticket: Ticket, line: Line, now: float, *, floor: float = INF, fair: bool = False
@@ -351,6 +348,9 @@ class Admission(Reserving):
                 del gate.leases[fence]
             if gate.waiters or self.reservations:
                 self.gate_changed(gate, now)
+        for account in permit.accounts:
+            if not account.leases:
+                account.shares.retire(account)
         if permit.ticket.key is not None:
             self.atlas.release_key(permit.ticket.key)
 
@@ -360,3 +360,5 @@ class Admission(Reserving):
             gate.count(now)
         del gate.leases[fence]
         self.gate_changed(gate, now)
+        if type(gate) is Account and not gate.leases:
+            gate.shares.retire(gate)

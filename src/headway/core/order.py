@@ -29,7 +29,7 @@ RESERVED = -2e12
 
 
 MEMORY = 150  # grants
-FEW = 64  # accounts: not worth a sweep
+FEW = 256  # accounts and debts: not worth a sweep
 
 
 class Tempo:
@@ -109,8 +109,8 @@ class Account(Gate):
 
 
 class Shares:
-    """The accounts of one upstream or lane. Those of tenants that neither hold nor wait are closed by
-    and by; what they have used beyond the start of newcomers is remembered as a debt.
+    """The accounts of one upstream or lane. A tenant that neither holds nor waits has none; what it
+    has used beyond the start of newcomers is remembered as a debt.
     """
 
     __slots__ = (
@@ -155,11 +155,34 @@ class Shares:
         self.start += 0.25 * held_s / (self.weight * here)
 
     def open(self, account: Account, now: float) -> None:
-        """Keep a new account. A sweep whenever many have come since the last costs little."""
+        self.accounts[account.name] = account
+        for queue in self.queues:
+            group = queue.groups.get(account.name)
+            if group is not None:
+                group.account = account
+        if account.limits:
+            self._sweep_if_many(now)
+
+    def retire(self, account: Account) -> None:
+        """Close the account of a tenant that holds nothing any more, if it does not wait either and
+        has no limits to remember.
+        """
+        if account.limits or account.waiters or account.door is not UNTOUCHED:
+            return
+        tenant = account.name
+        for queue in self.queues:
+            if tenant in queue.groups:
+                return
+        del self.accounts[tenant]
+        if account.used > self.start:
+            self.debts[tenant] = (account.used, account.hold_s)
+            self._sweep_if_many(-INF)
+
+    def _sweep_if_many(self, now: float) -> None:
+        """A sweep whenever many have come since the last costs little."""
         if len(self.accounts) + len(self.debts) > self.sweep_above:
             self.sweep(now)
             self.sweep_above = 3 * (len(self.accounts) + len(self.debts)) + FEW
-        self.accounts[account.name] = account
 
     def sweep(self, now: float) -> None:
         """Close the accounts of tenants that neither hold nor wait; remember what they owe."""
@@ -188,11 +211,24 @@ class Peer:
 class Group(Peer):
     """The items of one tenant in one queue, by rank."""
 
-    __slots__ = ("entry", "floor", "heap", "queue", "size", "stands_at", "tenant", "waiting")
+    __slots__ = (
+        "account",
+        "entry",
+        "floor",
+        "heap",
+        "queue",
+        "size",
+        "stands_at",
+        "tenant",
+        "waiting",
+    )
 
-    def __init__(self, queue: FairQueue, tenant: str, floor: float) -> None:
+    def __init__(
+        self, queue: FairQueue, tenant: str, floor: float, account: Account | None
+    ) -> None:
         self.queue = queue
         self.tenant = tenant
+        self.account = account
         self.floor = floor  # its tag as long as it has no account
         self.heap: list[Any] = []
         self.size = 0  # live entries in the heap
@@ -239,7 +275,7 @@ class FairQueue:
                     start = debt[0]
             elif account.used < start and not account.leases and not shares.waits(tenant):
                 account.used = start  # back from idling
-            self.groups[tenant] = group = Group(self, tenant, start)
+            self.groups[tenant] = group = Group(self, tenant, start, account)
         return group
 
     def put(self, group: Group, item: Any, rank: float, seq: int, now: float) -> bool:
@@ -257,11 +293,7 @@ class FairQueue:
 
     def enter(self, group: Group, rank: float, seq: int, now: float) -> None:
         """Let a group compete under its present head."""
-        if rank < BOOSTED:
-            tag = -INF
-        else:
-            account = self.shares.accounts.get(group.tenant)
-            tag = group.floor if account is None else account.tag(now)
+        tag = -INF if rank < BOOSTED else self.tag(group, now)
         group.entry = entry = (tag, rank, seq, group)
         heap = self.heap
         if heap and heap[0][3].entry is not heap[0]:
@@ -273,7 +305,7 @@ class FairQueue:
             heapify(self.heap)
 
     def tag(self, group: Group, now: float) -> float:
-        account = self.shares.accounts.get(group.tenant)
+        account = group.account
         return group.floor if account is None else account.tag(now)
 
     def drop(self, group: Group, item: Any) -> None:
@@ -299,7 +331,6 @@ class FairQueue:
     def first(self, now: float) -> Any:
         """The live entry (tag, rank, seq, group) of the group whose turn it is, or None."""
         heap = self.heap
-        accounts = self.shares.accounts
         while heap:
             entry = heap[0]
             group = entry[3]
@@ -313,7 +344,7 @@ class FairQueue:
             if rank < BOOSTED:
                 tag = -INF
             else:
-                account = accounts.get(group.tenant)
+                account = group.account
                 if account is None:
                     tag = group.floor
                 else:
