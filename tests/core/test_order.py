@@ -137,7 +137,7 @@ class Bench:
     """A FairQueue beside a plain list of what is in it."""
 
     def __init__(self) -> None:
-        self.shares = Shares("x.com")
+        self.shares = Shares("x.com", keeps_idle=True)
         self.queue = FairQueue(self.shares, None)
         self.items: list[Item] = []
         self.floor: dict[str, float] = {}  # of tenants without an account: v when they came

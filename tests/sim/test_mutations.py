@@ -98,7 +98,7 @@ def leases_never_end(patch: pytest.MonkeyPatch) -> None:
 
 def the_key_forgets_its_order(patch: pytest.MonkeyPatch) -> None:
     def any_order(self: Standing, key: KeyGate, now: float) -> None:
-        key.ready.sort(reverse=True)
+        key.ready = sorted(key.ready, reverse=True)
         original(self, key, now)
 
     original = Standing.next_in_order

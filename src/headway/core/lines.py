@@ -28,7 +28,7 @@ class SharedGate(Gate):
 
     def __init__(self, kind: str, name: str, policy: GatePolicy, limits: tuple[Limit, ...]) -> None:
         super().__init__(kind, name, policy, limits)
-        self.shares = Shares(name)
+        self.shares = Shares(name, keeps_idle=kind == "lane")
         self.lines: list[Line] = []
 
 
@@ -45,8 +45,8 @@ class KeyGate(Gate):
 
     def __init__(self, kind: str, name: str, policy: GatePolicy, limits: tuple[Limit, ...]) -> None:
         super().__init__(kind, name, policy, limits)
-        self.ready: list[tuple[int, Ticket]] = []  # ordered tickets that are due, first come first
-        self.blocking: list[tuple[int, Ticket]] = []  # retrying or paused ones that hold the others
+        self.ready: list[tuple[int, Ticket]] = NOBODY  # ordered ones that are due, by arrival
+        self.blocking: list[tuple[int, Ticket]] = NOBODY  # retrying or paused, holding the others
         self.candidate: Ticket | None = None  # the one ordered ticket that stands in line
 
     def empty(self) -> bool:

@@ -109,14 +109,16 @@ class Account(Gate):
 
 
 class Shares:
-    """The accounts of one upstream or lane. A tenant that neither holds nor waits has none; what it
-    has used beyond the start of newcomers is remembered as a debt.
+    """The accounts of one upstream or lane. At an upstream, a tenant that neither holds nor waits
+    has none; at a lane, where the same tenants come again and again, idle ones go with the next
+    sweep. What a tenant has used beyond the start of newcomers is remembered as a debt.
     """
 
     __slots__ = (
         "accounts",
         "debts",
         "hold_s",
+        "keeps_idle",
         "name",
         "queues",
         "start",
@@ -125,8 +127,9 @@ class Shares:
         "weight",
     )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, keeps_idle: bool) -> None:
         self.name = name
+        self.keeps_idle = keeps_idle
         self.accounts: dict[str, Account] = {}
         self.debts: dict[str, tuple[float, float]] = {}  # (used, how long it usually holds)
         self.start = 0.0  # the tag of the last tenant that was granted
@@ -160,14 +163,16 @@ class Shares:
             group = queue.groups.get(account.name)
             if group is not None:
                 group.account = account
-        if account.limits:
+        if self.keeps_idle or account.limits:
             self._sweep_if_many(now)
 
     def retire(self, account: Account) -> None:
         """Close the account of a tenant that holds nothing any more, if it does not wait either and
         has no limits to remember.
         """
-        if account.limits or account.waiters or account.door is not UNTOUCHED:
+        if self.keeps_idle or account.limits or account.waiters:
+            return
+        if account.door is not UNTOUCHED:
             return
         tenant = account.name
         for queue in self.queues:

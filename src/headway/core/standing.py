@@ -24,6 +24,7 @@ class Standing(Places):
                 line.waiting += 1
                 line.queue.group(ticket.tenant).waiting += 1
             key = self.atlas.key(str(ticket.key))
+            key.ready = key.ready or []
             heappush(key.ready, (ticket.seq, ticket))
             self.next_in_order(key, now)
 
@@ -143,6 +144,7 @@ class Standing(Places):
     def blocks(self, ticket: Ticket, now: float) -> None:
         """A retrying or paused ticket that asked to hold the ones behind it."""
         key = self.atlas.key(str(ticket.key))
+        key.blocking = key.blocking or []
         heappush(key.blocking, (ticket.seq, ticket))
 
     def next_in_order(self, key: KeyGate, now: float) -> None:
