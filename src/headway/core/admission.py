@@ -115,7 +115,8 @@ class Admission(Reserving):
             if track is None:
                 return
             track.wait = None
-            track.won += (gate,)
+            if gate not in track.won:
+                track.won += (gate,)
             track.running = True
             while self._go(track, now):
                 track.won = (gate,)
@@ -124,6 +125,8 @@ class Admission(Reserving):
                     self.stand(track, gate, now)
                     break
             track.running = False
+            if track.wait is None:
+                track.lose()  # nothing left that could use its turns
             if self.opened_upstreams:
                 self._bring_lines_forward(now)
 
@@ -230,7 +233,7 @@ class Admission(Reserving):
     def _park(self, flow: Flow, key: Gate, now: float) -> None:
         flow.group.queue.drop(flow.group, flow)
         flow.stands_at = key
-        key.waiters = [*key.waiters, flow]
+        key.hold_up(flow)
         self.arm(key, now)
 
     # ------------------------------------------------------------------ taking and giving

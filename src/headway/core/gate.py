@@ -151,6 +151,13 @@ class Gate:
             self.door = Door()
         return self.door
 
+    def hold_up(self, node: Any) -> None:
+        """Somebody for whom order does not matter waits here."""
+        if self.waiters is NOBODY:
+            self.waiters = [node]
+        else:
+            self.waiters.append(node)
+
     def refresh(self) -> None:
         """Bring the three numbers up to date after any change."""
         cap = self.cap

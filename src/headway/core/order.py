@@ -331,7 +331,7 @@ class FairQueue:
         """The tenant may not go here for now; its items stay in order."""
         group.entry = None
         group.stands_at = gate
-        gate.waiters = [*gate.waiters, group]
+        gate.hold_up(group)
 
     def first(self, now: float) -> Any:
         """The live entry (tag, rank, seq, group) of the group whose turn it is, or None."""

@@ -66,6 +66,7 @@ class Places:
         self.track_changed(track, now)
 
     def unfile(self, line: Line) -> None:
+        line.won = False
         if line.filed is not None:
             line.track.queue.drop(line.filed, line)
             line.filed = None
@@ -105,9 +106,9 @@ class Places:
             if waiters is NOBODY:
                 gate.waiters = waiters = []
         node.wait = entry = (*key, node, gate)
-        if len(waiters) > 64 and len(waiters) > 4 * sum(e[4].wait is e for e in waiters):
-            waiters[:] = sorted(e for e in waiters if e[4].wait is e)
         heappush(waiters, entry)
+        if len(waiters) >= 64 and len(waiters) & (len(waiters) - 1) == 0:  # at each doubling
+            waiters[:] = sorted(each for each in waiters if each[4].wait is each)
         if gate.opens_at > now:
             self.arm(gate, now)
 
