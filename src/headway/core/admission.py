@@ -45,10 +45,11 @@ class Admission(Reserving):
             _, _, fence, gate = heappop(settling)
             self._vacate(gate, fence, now)
         while alarms and alarms[0][0] <= now:
-            gate = heappop(alarms)[2]
-            gate.armed_at = INF
-            self._elapse(gate, now)
-            self.gate_changed(gate, now)
+            at, _, gate = heappop(alarms)
+            if at == gate.armed_at:  # otherwise another alarm was set in its place
+                gate.armed_at = INF
+                self._elapse(gate, now)
+                self.gate_changed(gate, now)
 
     def _elapse(self, gate: Gate, now: float) -> None:
         for limit in gate.limits:
@@ -57,16 +58,24 @@ class Admission(Reserving):
         gate.refresh()
         self.arm(gate, now)
 
+    def moved(self, gate: Gate, now: float) -> None:
+        """The limits of a gate have moved: it may want the clock, or be open wider than before."""
+        self.arm(gate, now)
+        if gate.waiters or self.reservations:
+            self.gate_changed(gate, now)
+
     def next_alarm(self, now: float) -> float:
         """When time will open something. Alarms that were set for too early are put right here."""
         alarms = self.alarms
         while alarms:
             at, number, gate = alarms[0]
+            stale = at != gate.armed_at
             due_at = self.due_at(gate, now)
-            if due_at <= at:
+            if not stale and due_at <= at:
                 break
-            gate.armed_at = due_at
-            if due_at == INF:
+            if not stale:
+                gate.armed_at = due_at
+            if stale or due_at == INF:
                 heappop(alarms)
             else:
                 heapreplace(alarms, (due_at, number, gate))
@@ -293,6 +302,7 @@ class Admission(Reserving):
             gate.leases[fence] = permit
             if gate.limits:
                 gate.taken(now, permit)
+                self.moved(gate, now)
         home, upstream = line.track.home, line.upstream
         if upstream is None:
             permit.accounts = (self._charge(permit, home, now, floor, fair),)
@@ -314,10 +324,6 @@ class Admission(Reserving):
         account = shares.accounts.get(ticket.tenant)
         if account is None:
             account = self.atlas.open_account(shared, ticket.tenant, now)
-            account.counted_at = now
-            debt = shares.debts.pop(ticket.tenant, None)
-            if debt is not None:
-                account.used, account.hold_s = max(account.used, debt[0]), debt[1]
             if floor < INF:
                 account.used = floor
         else:
@@ -328,6 +334,7 @@ class Admission(Reserving):
         account.leases[permit.fence] = permit
         if account.limits:
             account.taken(now, permit)
+            self.moved(account, now)
         return account
 
     def give(self, permit: Permit, outcome: Outcome, now: float) -> None:
@@ -342,6 +349,7 @@ class Admission(Reserving):
         for gate in permit.gates:
             if gate.limits:
                 free_at = gate.given(now, permit, outcome)
+                self.arm(gate, now)
                 if free_at > now:
                     self.count += 1
                     heappush(self.settling, (free_at, self.count, fence, gate))

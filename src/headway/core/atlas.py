@@ -19,6 +19,7 @@ from headway.core.ticket import Ticket, Traffic
 
 Signature = tuple[str, str, tuple[str, ...], tuple[str, ...], Traffic, tuple[tuple[str, str], ...]]
 
+INF = float("inf")
 MUTEX = GatePolicy(cap=1)
 
 CLASSES: dict[str, type[Gate]] = {kinds.LANE: SharedGate, kinds.UPSTREAM: Upstream}
@@ -59,6 +60,8 @@ class Atlas:
             policy = self.policy(kinds.KEY, name)
             limits = () if policy.plain else policy.build_limits(self.rng)
             self.keys[name] = gate = KeyGate(kinds.KEY, name, policy, limits)
+            if limits:
+                self.fresh.append(gate)
         return gate
 
     def release_key(self, name: str) -> None:
@@ -77,6 +80,8 @@ class Atlas:
         limits = () if policy.plain else policy.build_limits(self.rng)
         account = Account(shared.shares, tenant, policy, limits)
         shared.shares.open(account, now)
+        if limits:
+            self.fresh.append(account)
         return account
 
     def policy(self, kind: str, name: str) -> GatePolicy:
@@ -151,6 +156,7 @@ class Atlas:
                 self._forget_lines(gate, used)
                 gate.shares.sweep(now)
             if id(gate) not in shared and self._forgettable(gate, now):
+                gate.armed_at = -INF  # whatever the clock still has for it is void
                 del self.gates[address]
         for name, key in list(self.keys.items()):
             if key.empty() and key.idle(now):

@@ -18,7 +18,7 @@ from headway.core.lines import Line
 from headway.core.order import PINNED
 from headway.core.outcome import Outcome
 from headway.core.permit import Permit
-from headway.core.ticket import Stop, Ticket, check
+from headway.core.ticket import INF, Stop, Ticket, check
 
 
 class Core(Lifetimes):
@@ -145,6 +145,7 @@ class Core(Lifetimes):
         if permit is None:
             return None
         permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
+        self.leases.renewed(permit)
         return permit.expires_at
 
     # ------------------------------------------------------------------ operators
@@ -180,6 +181,8 @@ class Core(Lifetimes):
         """Give another priority; also takes a pin off."""
         now = self.advance(now)
         ticket = self.ticket(id)
+        if not -1e9 < priority < 1e9:
+            raise ValueError(f"priority must be a plain number, not {priority!r}")
         ticket.priority = priority
         rank = (
             ticket.priority + (ticket.since if ticket.state is State.QUEUED else now) / self.age_s
@@ -214,6 +217,8 @@ class Core(Lifetimes):
     def reschedule(self, id: Hashable, not_before: float, now: float) -> State:
         """Another time for a ticket that is not running."""
         now = self.advance(now)
+        if not not_before < INF:
+            raise ValueError(f"not_before must be a plain number, not {not_before!r}")
         ticket = self.ticket(id)
         if ticket.state is State.PENDING:
             ticket.not_before = not_before

@@ -31,6 +31,8 @@ class Gatekeeper:
         if kind == kinds.KEY:
             return self._atlas.key(name)
         if tenant is not None:
+            if kind != kinds.UPSTREAM:
+                raise ValueError(f"a tenant can be stopped at an upstream, not at a {kind}")
             return self._atlas.account(self._atlas.shared(kind, name), tenant, self._core.now)
         return self._atlas.gate(kind, name)
 
@@ -120,8 +122,7 @@ class Gatekeeper:
         """A gate that was closed from outside keeps no openings for anybody."""
         if gate.reserved_for is not None:
             self._admission.unreserve(gate.reserved_for, now)
-        if gate.waiters:
-            self._admission.arm(gate, now)
+        self._admission.gate_changed(gate, now)
 
     # ------------------------------------------------------------------ upstreams
 
@@ -164,7 +165,7 @@ class Gatekeeper:
         for limit in gate.limits:
             limit.heard(now, outcome)
         gate.refresh()
-        self._admission.gate_changed(gate, now)
+        self._admission.moved(gate, now)
 
     def refuses_online(self, line: Line, ticket: Ticket, now: float) -> Refusal | None:
         account: Account | None = None

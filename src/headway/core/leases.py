@@ -39,6 +39,14 @@ class Leases:
             heappush(self._seconds, second)
         page.add(permit.fence)
 
+    def renewed(self, permit: Permit) -> None:
+        """A new end. Only one that is earlier than the old needs another place in the calendar."""
+        if permit.expires_at < INF and not permit.slot_at - 1 < permit.expires_at:
+            self._pages.get(permit.slot_at, set()).discard(permit.fence)
+            self._write(permit)
+        elif permit.expires_at < INF and not permit.slot_at:
+            self._write(permit)
+
     def expired(self, now: float) -> list[Permit]:
         """The permits whose lease is over, in the order of their fences."""
         over: list[Permit] = []

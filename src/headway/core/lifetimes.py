@@ -61,7 +61,9 @@ class Lifetimes:
 
     def advance(self, now: float) -> float:
         """Let everything happen that time alone brings. Time never runs backwards here."""
-        if now <= self.now:
+        if not now > self.now:
+            if now != now:
+                raise ValueError("now is not a number")
             if self.admission.atlas.fresh:
                 self.admission.wind_up(self.now)
             return self.now

@@ -159,10 +159,15 @@ class Shares:
 
     def open(self, account: Account, now: float) -> None:
         self.accounts[account.name] = account
+        account.counted_at = now
+        debt = self.debts.pop(account.name, None)
+        if debt is not None:
+            account.used, account.hold_s = max(account.used, debt[0]), debt[1]
         for queue in self.queues:
             group = queue.groups.get(account.name)
             if group is not None:
                 group.account = account
+                account.used = group.floor
         if self.keeps_idle or account.limits:
             self._sweep_if_many(now)
 

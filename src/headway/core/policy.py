@@ -114,6 +114,8 @@ class Policies:
     def declare(self, kind: str, name: str, policy: GatePolicy) -> None:
         if kind == "key":
             policy.check_small("a key")
+        if kind != "upstream" and policy.tenant is not None:
+            raise ValueError(f"a policy per tenant belongs to an upstream, not to a {kind}")
         self.kinds.add(kind)
         self.limits_waiters = self.limits_waiters or policy.limits_waiters
         if name == "*":

@@ -40,17 +40,23 @@ class Reserving(Standing):
             self.reserve(ticket, now)
 
     def reserve(self, ticket: Ticket, now: float) -> None:
-        if type(ticket.place) is list:
-            return  # a ticket with several candidates has several chances already
         place = ticket.place
-        line: Line = (place.group if type(place) is Flow else place).queue.owner
-        gates: list[Gate] = [gate for gate in line.gates if gate.room < INF]
-        account = line.queue.shares.accounts.get(ticket.tenant)
-        if account is not None and account.room < INF:
-            gates.append(account)
+        if type(place) is list:  # one of its upstreams will do: keep what all of them need
+            line: Line = place[0].line
+            needed = line.track.gates
+            gates: list[Gate] = [gate for gate in needed if gate.room < INF]
+        else:
+            line = (place.group if type(place) is Flow else place).queue.owner
+            needed = line.gates
+            gates = [gate for gate in needed if gate.room < INF]
+            account = line.queue.shares.accounts.get(ticket.tenant)
+            if account is not None and account.room < INF:
+                gates.append(account)
         if ticket.key is not None:
             gates.append(self.atlas.key(ticket.key))
         if any(gate.reserved_for is not None or gate.opens_at > now for gate in gates):
+            return
+        if any(gate.opens_at > now + self.patience_s for gate in needed):
             return
         for gate in gates:
             gate.reserved_for = ticket
@@ -84,9 +90,12 @@ class Reserving(Standing):
     def _give_up_reservations(self, gate: Gate, now: float) -> None:
         """Do not let kept places stand idle while their owner waits for the clock elsewhere."""
         for ticket, (line, kept) in list(self.reservations.items()):
-            account = line.queue.shares.accounts.get(ticket.tenant)
-            if gate is account or gate in kept or gate in line.gates:
+            if gate in kept or gate in line.track.gates:
                 self.unreserve(ticket, now)
+            elif type(ticket.place) is not list:  # it has no other upstream to go to
+                account = line.queue.shares.accounts.get(ticket.tenant)
+                if gate is line.upstream or gate is account:
+                    self.unreserve(ticket, now)
 
     # ------------------------------------------------------------------ honouring them
 

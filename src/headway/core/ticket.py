@@ -135,12 +135,21 @@ class Ticket:
     def ticket(self) -> Ticket:
         return self
 
+    def __lt__(self, other: object) -> bool:
+        return False  # equal times and numbers tie in heaps
+
     def __repr__(self) -> str:
         return f"Ticket({self.id!r}, {self.state.value})"
 
 
 def check(ticket: Ticket) -> None:
     """Refuse what could never work, with a message that says what to change."""
+    if type(ticket.tools) is not tuple or type(ticket.upstreams) is not tuple:
+        raise TypeError("tools and upstreams must be tuples of names")
+    if type(ticket.labels) is not tuple:
+        raise TypeError("labels must be a tuple of (name, value) pairs")
+    if type(ticket.tenant) is not str or not (ticket.key is None or type(ticket.key) is str):
+        raise TypeError("tenant and key must be text")
     if not ticket.weight > 0 or ticket.weight == INF:
         raise ValueError(f"weight must be a positive number, not {ticket.weight!r}")
     if not ticket.cost >= 0 or ticket.cost == INF:
