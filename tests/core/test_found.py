@@ -5,6 +5,8 @@ Each comment says what happened when the fault was found.
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from headway.core import (
@@ -12,6 +14,7 @@ from headway.core import (
     Core,
     GatePolicy,
     Outcome,
+    Permit,
     QuietRule,
     Refusal,
     Refused,
@@ -19,6 +22,7 @@ from headway.core import (
     Ticket,
     Traffic,
 )
+from headway.core.gate import Limit
 from tests.core.kit import X, ask, core_with, end, going, start
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -352,3 +356,147 @@ def test_a_restored_lease_holds_the_upstream_it_was_given_for() -> None:
     core.restore(ticket, 0.0, fence=3, upstream="y.com", granted_at=0.0, expires_at=9.0)
     ask(core, "b", upstreams=("y.com",))
     assert going(core, 1.0) == []
+
+
+# --- found by a second hard look
+
+
+# A reservation watches the gates it keeps; a gate without a cap is not among them. When that one
+# was paused or closed, the kept places stood idle for ever.
+@pytest.mark.parametrize("how", ["pause", "pause tenant", "close"])
+def test_places_are_not_kept_for_a_ticket_whose_uncapped_upstream_is_shut(how: str) -> None:
+    core = core_with(lane={"narrow": ONE}, tool={"ffmpeg": ONE}, patience_s=5.0)
+    assert needs_both(core, 0.0, 8, X) is None
+    assert core.ticket("both") in core.admission.reservations
+    if how == "close":
+        core.gates.close("upstream", "x.com", 8.0, until=1e6, why="told to")
+    else:
+        tenant = "" if how == "pause tenant" else None
+        core.gates.pause("upstream", "x.com", 8.0, tenant=tenant)
+    for permit in list(core.leases.permits.values()):
+        end(core, permit.ticket, 9.0)
+    assert len(going(core, 9.0)) == 2
+
+
+# Several candidate upstreams are no help when the scarce gates are others.
+def test_a_ticket_with_candidates_does_not_starve_either() -> None:
+    core = core_with(lane={"narrow": ONE}, tool={"ffmpeg": ONE}, patience_s=5.0)
+    went_at = needs_both(core, 0.0, 40, ("x.com", "y.com"))
+    assert went_at is not None
+    assert went_at <= 12.0
+
+
+class ShutsForTen(Limit):
+    """Asks for the clock when it is taken, as a learner will."""
+
+    def taken(self, now: float, permit: Permit) -> None:
+        self.cap = 0
+        self.changes_at = now + 10.0
+
+    def elapse(self, now: float) -> None:
+        self.cap = float("inf")
+        self.changes_at = float("inf")
+
+
+def shuts_for_ten(_rng: Random) -> Limit:
+    return ShutsForTen()
+
+
+# The clock was set only for gates that somebody stood at.
+def test_a_limit_is_asked_again_when_it_wants_even_if_nobody_waits() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(more=(shuts_for_ten,))})
+    end(core, start(core, "a"), 1.0)
+    assert core.next_wakeup() == 10.0
+    ask(core, "b", 20.0)
+    assert going(core, 20.0) == ["b"]
+
+
+# A heartbeat that makes a lease shorter (settings changed over a restart) did not move its end.
+@pytest.mark.parametrize("expires_at", [1000.0, float("inf")])
+def test_a_lease_that_becomes_shorter_ends_in_time(expires_at: float) -> None:
+    core = core_with(lease_s=90.0)
+    ticket = Ticket("a", upstreams=X, seq=1)
+    core.restore(ticket, 0.0, fence=5, upstream="x.com", granted_at=0.0, expires_at=expires_at)
+    assert core.heartbeat("a", 5, 10.0) == 100.0
+    assert core.next_wakeup() == 100.0
+    core.advance(100.0)
+    assert ticket.state is State.QUEUED
+
+
+# It was accepted, and then ignored for tickets that name an upstream.
+def test_a_policy_per_tenant_is_refused_where_it_would_not_hold() -> None:
+    with pytest.raises(ValueError, match="belongs to an upstream"):
+        core_with(lane={"default": GatePolicy(tenant=ONE)})
+    with pytest.raises(ValueError, match="at an upstream"):
+        core_with().gates.pause("lane", "default", 0.0, tenant="t")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"key": 5},
+        {"key": ["k"]},
+        {"upstreams": ["x.com"]},
+        {"tools": ["ffmpeg"]},
+        {"labels": [("region", "eu")]},
+        {"tenant": None},
+    ],
+)
+def test_what_is_not_text_is_refused_before_anything_has_changed(fields: dict[str, object]) -> None:
+    core = core_with()
+    with pytest.raises(TypeError):
+        ask(core, "a", **fields)
+    assert not core.tickets
+    assert not core.changes
+
+
+def test_times_and_priorities_that_are_no_numbers_are_refused() -> None:
+    core = core_with()
+    ask(core, "a", not_before=9.0)
+    with pytest.raises(ValueError, match="plain number"):
+        core.reschedule("a", float("nan"), 1.0)
+    with pytest.raises(ValueError, match="plain number"):
+        core.prioritise("a", -(10**13), 1.0)
+    with pytest.raises(ValueError, match="not a number"):
+        core.advance(float("nan"))
+    assert going(core, 9.0) == ["a"]
+
+
+# Asking for a tenant's gate opened an account for it, without its debt.
+def test_touching_a_tenants_gate_does_not_forgive_its_debt() -> None:
+    core = core_with(upstream={"x.com": ONE})
+    start(core, "long", tenant="x")
+    end(core, core.ticket("long"), 80.0)
+    start(core, "holder", 80.0, tenant="y")
+    core.gates.resume("upstream", "x.com", 81.0, tenant="x")
+    ask(core, "again", 81.0, tenant="x")
+    ask(core, "new", 82.0, tenant="z")
+    end(core, core.ticket("holder"), 83.0)
+    assert going(core, 83.0) == ["new"]
+
+
+# Stale entries stayed until they surfaced, which may be never.
+def test_what_is_moved_again_and_again_leaves_nothing_behind() -> None:
+    core = core_with(upstream={"x.com": GatePolicy(cap=1, quiet=NIGHT)})
+    start(core, "running", DAY / 2, key="k")
+    ask(core, "head", DAY / 2, key="k")
+    ask(core, "moved", DAY / 2, key="k")
+    ask(core, "later", DAY / 2, not_before=DAY)
+    for n in range(2_000):
+        core.pause("moved", DAY / 2)
+        core.resume("moved", DAY / 2)
+        core.reschedule("later", DAY + n, DAY / 2)
+        core.gates.close("upstream", "x.com", DAY / 2, until=DAY / 2 + 5_000 - n, why="told to")
+        core.gates.open("upstream", "x.com", DAY / 2)
+    line = core.admission.atlas.route(core.ticket("moved"))[0]
+    assert all(len(flow.heap) < 100 for flow in line.flows.values())
+    assert len(core._due) < 200
+    core.advance(DAY)
+    assert len(core.admission.alarms) < 10
+
+
+def test_keys_of_ordered_tickets_are_forgotten_with_them() -> None:
+    core = core_with()
+    for n in range(100):
+        end(core, start(core, n, key=f"k{n}", ordered="hold"), 0.0)
+    assert not core.admission.atlas.keys

@@ -22,6 +22,7 @@ class Leases:
 
     def add(self, permit: Permit) -> None:
         self.permits[permit.fence] = permit
+        permit.slot_at = 0
         if permit.expires_at < INF:
             self._write(permit)
 
@@ -41,10 +42,8 @@ class Leases:
 
     def renewed(self, permit: Permit) -> None:
         """A new end. Only one that is earlier than the old needs another place in the calendar."""
-        if permit.expires_at < INF and not permit.slot_at - 1 < permit.expires_at:
+        if permit.expires_at < INF and not 0 < permit.slot_at < permit.expires_at + 1:
             self._pages.get(permit.slot_at, set()).discard(permit.fence)
-            self._write(permit)
-        elif permit.expires_at < INF and not permit.slot_at:
             self._write(permit)
 
     def expired(self, now: float) -> list[Permit]:

@@ -102,11 +102,16 @@ class Lifetimes:
     def _set_due(self, ticket: Ticket) -> None:
         ticket.entry = entry = (ticket.not_before, ticket.seq, ticket)
         heappush(self._due, entry)
+        if len(self._due) > 2 * len(self.tickets) + 64:
+            self._due = sorted(each for each in self._due if each[2].entry is each)
 
     def _set_deadline(self, ticket: Ticket) -> None:
         if ticket.deadline < INF:
             self.admission.count += 1
             heappush(self._deadlines, (ticket.deadline, self.admission.count, ticket))
+            if len(self._deadlines) > 2 * len(self.tickets) + 64:
+                live = [each for each in self._deadlines if not self._outlived(each[2], each[0])]
+                self._deadlines = sorted(live)
 
     def _outlived(self, ticket: Ticket, at: float) -> bool:
         """Whether an entry of the calendar speaks of a ticket that has ended, or of an old date."""
@@ -207,7 +212,10 @@ class Lifetimes:
         """An ordered key looks again who is first whenever one of its tickets has moved."""
         if ticket.ordered == "hold" and ticket.state in (State.PENDING, State.PAUSED):
             self.admission.blocks(ticket, now)
-        self.admission.next_in_order(self.admission.atlas.key(str(ticket.key)), now)
+        key = self.admission.atlas.key(str(ticket.key))
+        self.admission.next_in_order(key, now)
+        if ticket.state in TERMINAL:
+            self.admission.atlas.release_key(key.name)
 
     def _rank(self, ticket: Ticket, now: float) -> float:
         if ticket.rank <= PINNED:

@@ -153,6 +153,8 @@ class Flow(Peer):
         self.size -= 1
         if item is self.solo:
             self.solo = None
+        elif len(self.heap) > 2 * self.size + 16:
+            self.heap = sorted(entry for entry in self.heap if entry[2].entry is entry)
 
     def head(self) -> Any:
         """(rank, seq, item) of the first one. Only for flows that are not empty."""

@@ -24,8 +24,7 @@ class Standing(Places):
                 line.waiting += 1
                 line.queue.group(ticket.tenant).waiting += 1
             key = self.atlas.key(str(ticket.key))
-            key.ready = key.ready or []
-            heappush(key.ready, (ticket.seq, ticket))
+            key.ready = _with(key.ready, ticket, {State.QUEUED})
             self.next_in_order(key, now)
 
     def _place(self, ticket: Ticket, now: float) -> None:
@@ -144,8 +143,7 @@ class Standing(Places):
     def blocks(self, ticket: Ticket, now: float) -> None:
         """A retrying or paused ticket that asked to hold the ones behind it."""
         key = self.atlas.key(str(ticket.key))
-        key.blocking = key.blocking or []
-        heappush(key.blocking, (ticket.seq, ticket))
+        key.blocking = _with(key.blocking, ticket, {State.PENDING, State.PAUSED})
 
     def next_in_order(self, key: KeyGate, now: float) -> None:
         """Let the first come of an ordered key, and nobody else of it, stand in line."""
@@ -169,3 +167,16 @@ class Standing(Places):
 
     def displaced(self, ticket: Ticket, now: float) -> None:
         """An ordered ticket had to make way for an earlier one."""
+
+
+def _with(
+    heap: list[tuple[int, Ticket]], ticket: Ticket, states: set[State]
+) -> list[tuple[int, Ticket]]:
+    """The heap with one more ticket. At each doubling the stale and the double ones go."""
+    if len(heap) >= 64 and len(heap) & (len(heap) - 1) == 0:
+        live = {seq: each for seq, each in heap if each.state in states}
+        heap = sorted(live.items())
+    elif not heap:
+        heap = []
+    heappush(heap, (ticket.seq, ticket))
+    return heap
