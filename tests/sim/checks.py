@@ -102,6 +102,15 @@ def check_work_conserving(model: Model, core: Core, now: float) -> None:
                 raise Violation("work conservation", f"{ticket} idles at {now} before {way}")
 
 
+def check_reservations(model: Model, core: Core, now: float) -> None:
+    """No place is kept for somebody who waits at a door that stays shut."""
+    patience_s = core.admission.patience_s
+    for ticket in core.admission.reservations:
+        for name in model.ways_of(ticket)[0] if len(ticket.upstreams) < 2 else ():
+            if name in model.paused or model.closed.get(name, -INF) > now + patience_s:
+                raise Violation("kept places are used soon", f"{ticket} waits at {name}")
+
+
 def _blocks(
     model: Model,
     core: Core,

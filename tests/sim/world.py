@@ -73,7 +73,7 @@ class World:
 
     def _upstream_policy(self) -> GatePolicy:
         rng = self.rng
-        cap = rng.randint(2, 4)
+        cap = rng.choice((None, 2, 3, 4))
         tenant = None
         if rng.random() < 0.6:
             tenant = GatePolicy(cap=rng.randint(1, 2), cooldown_s=rng.choice((0.0, 0.0, 3.0)))
@@ -148,6 +148,7 @@ class World:
         self.core.changes.clear()
         self.core.stops.clear()
         checks.check_work_conserving(self.model, self.core, self.now)
+        checks.check_reservations(self.model, self.core, self.now)
         checks.check_leases(self.model, self.core)
         if self.steps % 16 == 0:
             checks.check_running(self.model)

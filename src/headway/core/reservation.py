@@ -47,11 +47,9 @@ class Reserving(Standing):
             gates: list[Gate] = [gate for gate in needed if gate.room < INF]
         else:
             line = (place.group if type(place) is Flow else place).queue.owner
-            needed = line.gates
-            gates = [gate for gate in needed if gate.room < INF]
             account = line.queue.shares.accounts.get(ticket.tenant)
-            if account is not None and account.room < INF:
-                gates.append(account)
+            needed = line.gates if account is None else (*line.gates, account)
+            gates = [gate for gate in needed if gate.room < INF]
         if ticket.key is not None:
             gates.append(self.atlas.key(ticket.key))
         if any(gate.reserved_for is not None or gate.opens_at > now for gate in gates):
