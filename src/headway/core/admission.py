@@ -165,6 +165,8 @@ class Admission(Reserving):
                 continue
             if exempt is not None and exempt.reserved_for is not ticket:
                 self.file(line, line.queue.first(now), now)
+                if self.head(track, now) is exempt.reserved_for:
+                    continue  # it stands in another line of this track too
                 self.stand(track, exempt, now)
                 return False
             self._grant(ticket, line, now)
