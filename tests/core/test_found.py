@@ -500,3 +500,22 @@ def test_keys_of_ordered_tickets_are_forgotten_with_them() -> None:
     for n in range(100):
         end(core, start(core, n, key=f"k{n}", ordered="hold"), 0.0)
     assert not core.admission.atlas.keys
+
+
+# A sweep that the opening of an account set off took that account too: its leases were not seen any
+# more, and the tenant got a second one beyond its cap.
+@pytest.mark.parametrize("cooldown_s", [0.0, 1.0])
+def test_a_new_account_survives_the_sweep_that_it_sets_off(cooldown_s: float) -> None:
+    tenant = GatePolicy(cap=1, cooldown_s=cooldown_s)
+    core = core_with(upstream={"x.com": GatePolicy(tenant=tenant)}, lease_s=1e9)
+    for n in range(1_000):
+        start(core, n, float(n), tenant=f"t{n}")
+        ask(core, ("more", n), float(n), tenant=f"t{n}")
+        assert going(core, float(n)) == []
+        core.cancel(("more", n), float(n))
+        end(core, core.ticket(n), n + 0.5)
+    lane = core.gate("lane", "default")
+    for n in range(1_000):
+        permit = core.call(Ticket(("held", n), upstreams=X, tenant=f"u{n}"), 5_000.0)
+        assert isinstance(permit, Permit)
+        assert all(lane.shares.accounts[a.name] is a for a in permit.accounts[:1])  # type: ignore[attr-defined]

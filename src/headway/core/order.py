@@ -158,6 +158,9 @@ class Shares:
         self.start += 0.25 * held_s / (self.weight * here)
 
     def open(self, account: Account, now: float) -> None:
+        """Keep a new account, with what its tenant owes. Sweep first: it holds nothing yet."""
+        if self.keeps_idle or account.limits:
+            self._sweep_if_many(now)
         self.accounts[account.name] = account
         account.counted_at = now
         debt = self.debts.pop(account.name, None)
@@ -168,8 +171,6 @@ class Shares:
             if group is not None:
                 group.account = account
                 account.used = group.floor
-        if self.keeps_idle or account.limits:
-            self._sweep_if_many(now)
 
     def retire(self, account: Account) -> None:
         """Close the account of a tenant that holds nothing any more, if it does not wait either and
@@ -177,15 +178,11 @@ class Shares:
         """
         if self.keeps_idle or account.limits or account.waiters:
             return
-        if account.door is not UNTOUCHED:
+        if account.door is not UNTOUCHED or self.waits(account.name):
             return
-        tenant = account.name
-        for queue in self.queues:
-            if tenant in queue.groups:
-                return
-        del self.accounts[tenant]
+        del self.accounts[account.name]
         if account.used > self.start:
-            self.debts[tenant] = (account.used, account.hold_s)
+            self.debts[account.name] = (account.used, account.hold_s)
             self._sweep_if_many(-INF)
 
     def _sweep_if_many(self, now: float) -> None:
