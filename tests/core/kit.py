@@ -77,3 +77,32 @@ def end(core: Core, ticket: Ticket, now: float, outcome: Outcome | None = None) 
     change = core.finish(ticket.id, permit_of(ticket).fence, outcome or Outcome.ok(), now)
     assert change is not None
     return change
+
+
+def tug_of_war(
+    core: Core, start_at: float, rounds: int, upstreams: tuple[str, ...]
+) -> float | None:
+    """Lane and tool have one place each. One crowd needs only the lane, another only the tool, and
+    they give back in turns, so that never both are free at once. When does the ticket "both", which
+    needs both of them, go?
+    """
+    holders = {
+        "lane": start(core, ("lane", start_at), start_at, lane="narrow", upstreams=()),
+        "tool": start(
+            core, ("tool", start_at), start_at, lane="wide", tools=("ffmpeg",), upstreams=()
+        ),
+    }
+    if "both" not in core.tickets:
+        ask(core, "both", start_at, lane="narrow", tools=("ffmpeg",), upstreams=upstreams)
+    for n in range(1, rounds):
+        now = start_at + n
+        ask(core, ("lane", now), now, lane="narrow", upstreams=())
+        ask(core, ("tool", now), now, lane="wide", tools=("ffmpeg",), upstreams=())
+        holder = holders.pop(("lane", "tool")[n % 2], None)
+        if holder is not None:
+            end(core, holder, now)
+        for permit in core.admit(now):
+            if permit.ticket.id == "both":
+                return now
+            holders[permit.ticket.id[0]] = permit.ticket  # type: ignore[index]
+    return None

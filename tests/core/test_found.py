@@ -23,7 +23,7 @@ from headway.core import (
     Traffic,
 )
 from headway.core.gate import Limit
-from tests.core.kit import X, ask, core_with, end, going, start
+from tests.core.kit import X, ask, core_with, end, going, start, tug_of_war
 
 HOUR, DAY = 3600.0, 86_400.0
 ONE = GatePolicy(cap=1)
@@ -238,34 +238,6 @@ def test_an_online_call_with_a_paused_key_is_refused() -> None:
 # --- reservations
 
 
-def needs_both(
-    core: Core, start_at: float, rounds: int, upstreams: tuple[str, ...]
-) -> float | None:
-    """The ticket "both" against two crowds that free its lane and its tool in turns. Returns when
-    it went.
-    """
-    holders = {
-        "lane": start(core, ("lane", start_at), start_at, lane="narrow", upstreams=()),
-        "tool": start(
-            core, ("tool", start_at), start_at, lane="wide", tools=("ffmpeg",), upstreams=()
-        ),
-    }
-    if "both" not in core.tickets:
-        ask(core, "both", start_at, lane="narrow", tools=("ffmpeg",), upstreams=upstreams)
-    for n in range(1, rounds):
-        now = start_at + n
-        ask(core, ("lane", now), now, lane="narrow", upstreams=())
-        ask(core, ("tool", now), now, lane="wide", tools=("ffmpeg",), upstreams=())
-        holder = holders.pop(("lane", "tool")[n % 2], None)
-        if holder is not None:
-            end(core, holder, now)
-        for permit in core.admit(now):
-            if permit.ticket.id == "both":
-                return now
-            holders[permit.ticket.id[0]] = permit.ticket  # type: ignore[index]
-    return None
-
-
 # Only a closure from outside ends a reservation. When the breaker opens (or a pace, cooldown or
 # quiet hours close one of the gates), the lane and the tool stand idle for the whole time.
 def test_a_breaker_that_opens_ends_reservations() -> None:
@@ -275,7 +247,7 @@ def test_a_breaker_that_opens_ends_reservations() -> None:
         upstream={"x.com": GatePolicy(breaker=BreakerRule())},
         patience_s=5.0,
     )
-    assert needs_both(core, 0.0, 8, X) is None
+    assert tug_of_war(core, 0.0, 8, X) is None
     assert core.ticket("both") in core.admission.reservations
     for _ in range(4):
         core.gates.report("x.com", Outcome.failed("500", upstream_fault=True), 8.0)
@@ -288,7 +260,7 @@ def test_a_breaker_that_opens_ends_reservations() -> None:
 # at once, before it has waited at all.
 def test_patience_starts_anew_with_each_round() -> None:
     core = core_with(lane={"narrow": ONE}, tool={"ffmpeg": ONE}, patience_s=30.0)
-    assert needs_both(core, 0.0, 6, ()) is None
+    assert tug_of_war(core, 0.0, 6, ()) is None
     for permit in list(core.leases.permits.values()):
         core.gates.pause("lane", "wide", 6.0)
         end(core, permit.ticket, 6.0)
@@ -299,7 +271,7 @@ def test_patience_starts_anew_with_each_round() -> None:
         core.cancel(id, 6.0)
     end(core, core.ticket("both"), 7.0, Outcome.returned(after_s=93.5))
     core.gates.resume("lane", "wide", 8.0)
-    went_at = needs_both(core, 100.0, 60, ())
+    went_at = tug_of_war(core, 100.0, 60, ())
     assert went_at is None or went_at >= 130.0
 
 
@@ -366,7 +338,7 @@ def test_a_restored_lease_holds_the_upstream_it_was_given_for() -> None:
 @pytest.mark.parametrize("how", ["pause", "pause tenant", "close"])
 def test_places_are_not_kept_for_a_ticket_whose_uncapped_upstream_is_shut(how: str) -> None:
     core = core_with(lane={"narrow": ONE}, tool={"ffmpeg": ONE}, patience_s=5.0)
-    assert needs_both(core, 0.0, 8, X) is None
+    assert tug_of_war(core, 0.0, 8, X) is None
     assert core.ticket("both") in core.admission.reservations
     if how == "close":
         core.gates.close("upstream", "x.com", 8.0, until=1e6, why="told to")
@@ -381,7 +353,7 @@ def test_places_are_not_kept_for_a_ticket_whose_uncapped_upstream_is_shut(how: s
 # Several candidate upstreams are no help when the scarce gates are others.
 def test_a_ticket_with_candidates_does_not_starve_either() -> None:
     core = core_with(lane={"narrow": ONE}, tool={"ffmpeg": ONE}, patience_s=5.0)
-    went_at = needs_both(core, 0.0, 40, ("x.com", "y.com"))
+    went_at = tug_of_war(core, 0.0, 40, ("x.com", "y.com"))
     assert went_at is not None
     assert went_at <= 12.0
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable
 
 import pytest
 
 from headway.core import Core, GatePolicy, Outcome, Ticket
-from tests.core.kit import ask, core_with, end, going, start
+from tests.core.kit import ask, core_with, end, going, start, tug_of_war
 
 ONE = GatePolicy(cap=1)
 
@@ -337,48 +337,24 @@ def test_a_cancelled_one_holds_nobody() -> None:
 # --- reservation: a ticket that needs several gates does not starve
 
 
-def tug_of_war(core: Core, rounds: Iterable[int]) -> float | None:
-    """Lane and tool have one place each. One crowd needs only the lane, another only the tool, and
-    they give back in turns, so that never both are free at once. When does the ticket that needs
-    both go?
-    """
-    holders = {
-        "lane": start(core, ("lane", 0), lane="narrow", upstreams=()),
-        "tool": start(core, ("tool", 0), lane="wide", tools=("ffmpeg",), upstreams=()),
-    }
-    ask(core, "both", lane="narrow", tools=("ffmpeg",), upstreams=())
-    for n in rounds:
-        now = float(n)
-        ask(core, ("lane", n), now, lane="narrow", upstreams=())
-        ask(core, ("tool", n), now, lane="wide", tools=("ffmpeg",), upstreams=())
-        holder = holders.pop(("lane", "tool")[n % 2], None)
-        if holder is not None:
-            end(core, holder, now)
-        for permit in core.admit(now):
-            if permit.ticket.id == "both":
-                return now
-            holders[permit.ticket.id[0]] = permit.ticket  # type: ignore[index]
-    return None
-
-
 def narrow(patience_s: float) -> Core:
     return core_with(lane={"narrow": ONE}, tool={"ffmpeg": ONE}, patience_s=patience_s)
 
 
 def test_without_patience_running_out_the_ticket_that_needs_both_would_starve() -> None:
-    assert tug_of_war(narrow(patience_s=1e9), range(1, 1000)) is None
+    assert tug_of_war(narrow(patience_s=1e9), 0.0, 1000, ()) is None
 
 
 @pytest.mark.parametrize("patience_s", [5.0, 30.0, 100.0])
 def test_beyond_its_patience_the_next_openings_are_kept_for_it(patience_s: float) -> None:
-    went_at = tug_of_war(narrow(patience_s), range(1, 1000))
+    went_at = tug_of_war(narrow(patience_s), 0.0, 1000, ())
     assert went_at is not None
     assert patience_s <= went_at <= patience_s + 5.0  # two turns of each crowd, and its first pass
 
 
 def test_a_reservation_ends_with_its_ticket() -> None:
     core = narrow(patience_s=5.0)
-    assert tug_of_war(core, range(1, 8)) is None
+    assert tug_of_war(core, 0.0, 8, ()) is None
     assert core.gate("lane", "narrow").reserved_for is not None
     core.cancel("both", 8.0)
     for gate in (core.gate("lane", "narrow"), core.gate("tool", "ffmpeg")):
@@ -390,7 +366,7 @@ def test_a_reservation_ends_with_its_ticket() -> None:
 
 def test_a_gate_that_is_closed_keeps_no_openings() -> None:
     core = narrow(patience_s=5.0)
-    assert tug_of_war(core, range(1, 8)) is None
+    assert tug_of_war(core, 0.0, 8, ()) is None
     core.gates.close("tool", "ffmpeg", 8.0, until=1000.0, why="told to")
     for permit in list(core.leases.permits.values()):
         end(core, permit.ticket, 9.0)
@@ -399,6 +375,6 @@ def test_a_gate_that_is_closed_keeps_no_openings() -> None:
 
 def test_a_reservation_is_used_once() -> None:
     core = narrow(patience_s=5.0)
-    assert tug_of_war(core, range(1, 100)) is not None
+    assert tug_of_war(core, 0.0, 100, ()) is not None
     assert not core.admission.reservations
     assert core.gate("lane", "narrow").reserved_for is None
