@@ -28,6 +28,7 @@ class Admission(Reserving):
         super().__init__(atlas, patience_s)
         self.fence = 0
         self.granted: list[Permit] = []
+        self.touched: set[Gate] = set()  # whose memory has changed since somebody stored it
         self.settling: list[tuple[float, int, int, Gate]] = []  # given back, still taking a place
 
     # ------------------------------------------------------------------ time
@@ -303,6 +304,7 @@ class Admission(Reserving):
         for gate in gates:
             gate.leases[fence] = permit
             if gate.limits:
+                self.touched.add(gate)
                 gate.taken(now, permit)
                 self.moved(gate, now)
         home, upstream = line.track.home, line.upstream
@@ -335,6 +337,7 @@ class Admission(Reserving):
             shares.start = account.used
         account.leases[permit.fence] = permit
         if account.limits:
+            self.touched.add(account)
             account.taken(now, permit)
             self.moved(account, now)
         return account
@@ -350,6 +353,7 @@ class Admission(Reserving):
         account.hold_s += (0.2 if account.hold_s else 1.0) * (held_s - account.hold_s)
         for gate in permit.gates:
             if gate.limits:
+                self.touched.add(gate)
                 free_at = gate.given(now, permit, outcome)
                 self.arm(gate, now)
                 if free_at > now:

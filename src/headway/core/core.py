@@ -99,6 +99,29 @@ class Core(Lifetimes):
         self.changes.append(Change(ticket, None, Event.GRANT, State.RUNNING, now, "", permit.fence))
         return permit
 
+    def replay(self, ticket: Ticket, state: State, now: float, *, since: float) -> None:
+        """Take back a ticket that waited before a restart, where and since when it stood."""
+        check(ticket)
+        now = self.advance(now)
+        if ticket.id in self.tickets:
+            raise ValueError(f"ticket {ticket.id!r} is open already; ids must be unique")
+        self._seq = max(self._seq, ticket.seq)
+        self.tickets[ticket.id] = ticket
+        ticket.state, ticket.since = state, since
+        self._set_deadline(ticket)
+        if state is State.PENDING:
+            self._set_due(ticket)
+        elif state is State.QUEUED:
+            ticket.rank = self._rank(ticket, since)
+            self.admission.join(ticket, now)
+        if ticket.ordered is not None:
+            self._reorder(ticket, now)
+
+    def replay_pin(self, ticket: Ticket, pin: int) -> None:
+        """A ticket that is about to be replayed had this pin; the highest goes first."""
+        self._pins = max(self._pins, pin)
+        ticket.rank = PINNED - pin
+
     def restore(
         self,
         ticket: Ticket,
@@ -189,12 +212,13 @@ class Core(Lifetimes):
         )
         self._move(ticket, rank, now)
 
-    def pin(self, id: Hashable, now: float) -> None:
-        """To the front, before everybody; the last pin goes first."""
+    def pin(self, id: Hashable, now: float) -> int:
+        """To the front, before everybody; the last pin goes first. Returns its number."""
         now = self.advance(now)
         ticket = self.ticket(id)
         self._pins += 1
         self._move(ticket, PINNED - self._pins, now)
+        return self._pins
 
     def _move(self, ticket: Ticket, rank: float, now: float) -> None:
         self.admission.unreserve(ticket, now)

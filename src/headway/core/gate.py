@@ -69,6 +69,13 @@ class Limit:
     def adopt(self, other: Any) -> None:
         """Take over the state of the limit that this one replaces (settings changed)."""
 
+    def dump(self) -> Any:
+        """What a restart may not forget, as plain data; None: nothing."""
+        return None
+
+    def load(self, state: Any) -> None:
+        """Take up what `dump` gave, maybe under other settings than then."""
+
 
 @dataclass(frozen=True, slots=True)
 class Closed:

@@ -48,6 +48,7 @@ class Gatekeeper:
         now = self._core.advance(now)
         gate = self.get(kind, name, tenant=tenant)
         gate.pause(False)
+        self._admission.touched.add(gate)
         self._admission.gate_changed(gate, now)
 
     def close(
@@ -70,6 +71,7 @@ class Gatekeeper:
         now = self._core.advance(now)
         gate = self.get(kind, name, tenant=tenant)
         gate.reopen()
+        self._admission.touched.add(gate)
         self._admission.gate_changed(gate, now)
 
     def declare(self, kind: str, name: str, policy: GatePolicy, now: float) -> None:
@@ -120,6 +122,7 @@ class Gatekeeper:
 
     def _shut(self, gate: Gate, now: float) -> None:
         """A gate that was closed from outside keeps no openings for anybody."""
+        self._admission.touched.add(gate)
         if gate.reserved_for is not None:
             self._admission.unreserve(gate.reserved_for, now)
         self._admission.gate_changed(gate, now)
@@ -154,9 +157,11 @@ class Gatekeeper:
         """A call went well: the next pushback is the first one again."""
         if permit.upstream is None:
             return
-        for door in (permit.upstream.door, permit.accounts[-1].door):
+        for gate in (permit.upstream, permit.accounts[-1]):
+            door = gate.door
             if door.streak and permit.fence > door.pushed_fence:
                 door.streak = 0
+                self._admission.touched.add(gate)
 
     def report(self, upstream: str, outcome: Outcome, now: float) -> None:
         """An outcome from somebody who held no permit: the breaker and the learner hear it."""
@@ -165,6 +170,7 @@ class Gatekeeper:
         for limit in gate.limits:
             limit.heard(now, outcome)
         gate.refresh()
+        self._admission.touched.add(gate)
         self._admission.moved(gate, now)
 
     def refuses_online(self, line: Line, ticket: Ticket, now: float) -> Refusal | None:

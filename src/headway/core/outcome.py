@@ -57,10 +57,17 @@ class Outcome:
         *,
         fatal: bool = False,
         status: int | None = None,
+        retry_after_s: float | None = None,
         upstream_fault: bool = False,
     ) -> Outcome:
+        """`retry_after_s`: try again then, instead of after the back-off of the job's type."""
         return cls(
-            Kind.FAILED, fatal=fatal, status=status, upstream_fault=upstream_fault, error=error
+            Kind.FAILED,
+            fatal=fatal,
+            status=status,
+            retry_after_s=retry_after_s,
+            upstream_fault=upstream_fault,
+            error=error,
         )
 
     @classmethod

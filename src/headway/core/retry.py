@@ -112,4 +112,7 @@ def _judge_attempt(ticket: Ticket, outcome: Outcome, policy: RetryPolicy, now: f
     tries.pushed_back, tries.pushed_since = 0, INF  # the upstream did answer
     if tries.burnt > policy.retries:
         return Verdict(Event.EXHAUSTED)
-    return Verdict(Event.RETRY, now + policy.delay_after(tries.burnt))
+    delay_s = outcome.retry_after_s
+    if delay_s is None:
+        delay_s = policy.delay_after(tries.burnt)
+    return Verdict(Event.RETRY, now + delay_s)

@@ -113,6 +113,22 @@ class Breaker(Limit):
             self.outcomes, self.bad, self.row = other.outcomes, other.bad, other.row
             self.tripped, self.probe, self.opens_at = other.tripped, other.probe, other.opens_at
 
+    def dump(self) -> Any:
+        """The probe is not kept: whoever carried it may be gone, and the next one is another."""
+        if not self.tripped and not self.outcomes:
+            return None
+        seen = [[at, int(bad)] for at, bad in self.outcomes]
+        return {"tripped": self.tripped, "opens_at": max(self.opens_at, 0.0), "seen": seen}
+
+    def load(self, state: Any) -> None:
+        self.outcomes = deque((float(at), bool(bad)) for at, bad in state["seen"])
+        self.bad = sum(bad for _, bad in self.outcomes)
+        self.row = 0
+        for _, bad in self.outcomes:
+            self.row = self.row + 1 if bad else 0
+        self.tripped = bool(state["tripped"])
+        self.opens_at = float(state["opens_at"]) if self.tripped else -INF
+
     def idle(self, now: float) -> bool:
         if self.tripped:
             return False

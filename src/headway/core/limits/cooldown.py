@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from headway.core.outcome import Outcome
     from headway.core.permit import Permit
 
+INF = float("inf")
+
 
 class Cooldown(Limit):
     __slots__ = ("cooldown_s",)
@@ -26,3 +28,9 @@ class Cooldown(Limit):
     def adopt(self, other: Any) -> None:
         if isinstance(other, Cooldown):
             self.opens_at = other.opens_at
+
+    def dump(self) -> Any:
+        return self.opens_at if self.opens_at > -INF else None
+
+    def load(self, state: Any) -> None:
+        self.opens_at = float(state)

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from headway.core.outcome import Outcome
     from headway.core.permit import Permit
 
+INF = float("inf")
+
 
 class MinHold(Limit):
     __slots__ = ("last_free_at", "min_hold_s", "smooth_s")
@@ -22,7 +24,7 @@ class MinHold(Limit):
         super().__init__()
         self.min_hold_s = min_hold_s
         self.smooth_s = smooth_s
-        self.last_free_at = -float("inf")
+        self.last_free_at = -INF
 
     def keeps_until(self, now: float, permit: Permit, outcome: Outcome) -> float:
         hit_at = outcome.hit_at
@@ -37,6 +39,12 @@ class MinHold(Limit):
     def adopt(self, other: Any) -> None:
         if isinstance(other, MinHold):
             self.last_free_at = other.last_free_at
+
+    def dump(self) -> Any:
+        return self.last_free_at if self.last_free_at > -INF else None
+
+    def load(self, state: Any) -> None:
+        self.last_free_at = float(state)
 
     def idle(self, now: float) -> bool:
         return self.last_free_at + self.smooth_s <= now

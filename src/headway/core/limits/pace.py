@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from headway.core.permit import Permit
 
+INF = float("inf")
+
 
 @dataclass(frozen=True, slots=True)
 class PaceRule:
@@ -26,7 +28,7 @@ class PaceRule:
     by_cost: bool = False  # charge the ticket's cost (tokens) instead of 1 per call
 
     def __post_init__(self) -> None:
-        if not 0 <= self.interval_s < float("inf"):
+        if not 0 <= self.interval_s < INF:
             raise ValueError(f"interval_s must be 0 or more seconds, not {self.interval_s!r}")
         if self.burst < 1:
             raise ValueError(f"burst must be at least 1, not {self.burst!r}")
@@ -49,7 +51,7 @@ class Pace(Limit):
         super().__init__()
         self.rule = rule
         self.rng = rng
-        self.due_at = -float("inf")
+        self.due_at = -INF
 
     def taken(self, now: float, permit: Permit) -> None:
         rule = self.rule
@@ -63,8 +65,17 @@ class Pace(Limit):
 
     def adopt(self, other: Any) -> None:
         if isinstance(other, Pace):
-            self.due_at = other.due_at
-            self.opens_at = self.due_at - self.rule.interval_s * (self.rule.burst - 1)
+            self._resume(other.due_at)
+
+    def dump(self) -> Any:
+        return self.due_at if self.due_at > -INF else None
+
+    def load(self, state: Any) -> None:
+        self._resume(float(state))
+
+    def _resume(self, due_at: float) -> None:
+        self.due_at = due_at
+        self.opens_at = due_at - self.rule.interval_s * (self.rule.burst - 1)
 
     def idle(self, now: float) -> bool:
         return self.due_at <= now
