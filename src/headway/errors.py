@@ -1,0 +1,88 @@
+"""What can go wrong, as one family of exceptions. Each message says what to do about it."""
+
+from __future__ import annotations
+
+
+class HeadwayError(Exception):
+    """Something went wrong in Headway, and nothing was half done."""
+
+
+# ---------------------------------------------------------------------- the store
+
+
+class StoreError(HeadwayError):
+    """The store cannot do this now."""
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached. What is committed is safe; try again when it is back."""
+
+
+class StoreFull(StoreUnavailable):
+    """There is no space left for the store. Free some; work goes on by itself."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The store cannot be written. Give the process the right to write it and its directory."""
+
+
+class StoreBusy(StoreUnavailable):
+    """Another process holds the store's write lock for too long."""
+
+
+class StoreCorrupt(StoreError):
+    """The file is damaged or is no Headway store. Restore it from a copy, or name another file."""
+
+
+class SchemaTooNew(StoreError):
+    """The store was written by a newer Headway. Upgrade Headway, or name another store."""
+
+
+class EngineRunning(StoreError):
+    """Another engine runs on this store. One is enough: stop it first, or only enqueue here."""
+
+
+class StaleBrain(StoreError):
+    """Another engine has taken over this store; this one may not write any more."""
+
+
+# ---------------------------------------------------------------------- asking
+
+
+class BadJob(HeadwayError, ValueError):
+    """The job cannot be taken as it is; nothing was stored."""
+
+
+class PayloadTooLarge(BadJob):
+    """The payload or result is larger than allowed. Store it elsewhere and pass its address."""
+
+
+class DuplicateJob(HeadwayError):
+    """A job with the same unique key is there already; nothing was stored."""
+
+    def __init__(self, message: str, job_id: int) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+
+
+class UnknownJob(HeadwayError, KeyError):
+    """No job has this id: it never existed, or its record was purged."""
+
+    __str__ = Exception.__str__  # KeyError would show the message in quotes
+
+
+class EngineStopped(HeadwayError):
+    """No engine runs in this process. Start one with `app.run()` or `with app.running():`."""
+
+
+class JobFailed(HeadwayError):
+    """The job whose result was asked for did not complete."""
+
+    def __init__(self, message: str, job_id: int, state: str) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+        self.state = state
+
+
+class ResultExpired(HeadwayError):
+    """The result was kept for the time that was asked for, and is gone. Ask for a longer one."""

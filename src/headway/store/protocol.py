@@ -1,0 +1,104 @@
+"""What the engine asks of a store. SQLite and PostgreSQL behave the same, by one suite of tests.
+
+Every method blocks until it is done, unless it says otherwise, and may be called from any thread.
+What a method has returned from is durable. Errors are those of `headway.errors`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from headway.store.records import (
+    Batch,
+    Brain,
+    Command,
+    Errand,
+    Event,
+    Job,
+    NewJob,
+    OpenJob,
+    Progress,
+    Purged,
+    Query,
+    Receipt,
+    Result,
+    Schedule,
+    SlotRow,
+    TypeStats,
+)
+
+Done = Callable[[Any, BaseException | None], None]
+
+
+class Producing(Protocol):
+    """What any process may do, with or without an engine elsewhere."""
+
+    def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """Store all of them or none, and wake the engine. DuplicateJob when one is rejected."""
+
+    def post(self, jobs: Sequence[NewJob], done: Done) -> None:
+        """The same without waiting: `done(receipts, None)` or `done(None, error)` comes from
+        another thread.
+        """
+
+    def command(self, verb: str, target: str, args: Any, now: float) -> None:
+        """Leave a command for the engine, and wake it."""
+
+    def open_batch(self, label: str, now: float) -> int: ...
+
+
+class Looking(Protocol):
+    """What anybody may read, at any time."""
+
+    def job(self, id: int) -> Job | None: ...
+    def jobs(self, query: Query) -> list[Job]: ...
+    def count(self, query: Query) -> int: ...
+    def payload(self, id: int) -> str | None: ...
+    def result(self, id: int) -> Result | None: ...
+    def checkpoint(self, id: int) -> str | None: ...
+    def progress(self, id: int) -> Progress | None: ...
+    def logs(self, id: int) -> list[tuple[float, str, str]]: ...
+    def events(self, after: int, limit: int) -> list[Event]: ...
+    def events_of(self, id: int) -> list[Event]: ...
+    def event_range(self) -> tuple[int, int]: ...
+    def batch(self, id: int) -> dict[str, int] | None: ...
+    def stats(self, since: float) -> list[TypeStats]: ...
+    def schedules(self) -> list[Schedule]: ...
+    def settings(self) -> list[tuple[str, str, str, float]]: ...
+
+
+class Store(Producing, Looking, Protocol):
+    """All of it: what the one engine needs too."""
+
+    def enter(self, heard: Callable[[], None]) -> Brain:
+        """Become the engine of this store, or EngineRunning. From now on `heard` is called, from
+        any thread, when there may be something new. The term rises, so that whoever was the
+        engine before can commit nothing any more.
+        """
+
+    def leave(self) -> None:
+        """Stop being the engine."""
+
+    def close(self) -> None: ...
+
+    def commit(self, batch: Batch) -> None:
+        """All of it in one transaction; StaleBrain when the term is over."""
+
+    def version(self) -> int:
+        """Another number than before: somebody has committed something since."""
+
+    def load_open(self, up_to: int) -> Iterator[OpenJob]: ...
+    def load_new(self, after: int, limit: int) -> list[OpenJob]: ...
+    def load_some(self, ids: Iterable[int]) -> list[OpenJob]: ...
+    def states(self, ids: Iterable[int]) -> dict[int, str]: ...
+    def waits(self, ids: Iterable[int] | None = None) -> list[tuple[int, int]]: ...
+    def commands(self, after: int, limit: int) -> list[Command]: ...
+    def errands(self, ids: Iterable[int]) -> list[Errand]: ...
+    def gates(self) -> list[tuple[str, str, str, str]]: ...
+    def open_occurrences(self) -> dict[str, int]: ...
+    def slots(self) -> list[SlotRow]: ...
+    def processes(self) -> list[tuple[int, int, float]]: ...
+
+    def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
+        """Remove a chunk of what is old. Call it until it removes nothing."""

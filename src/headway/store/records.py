@@ -1,0 +1,328 @@
+"""What goes into a store and comes out of it: plain data, the same for every store.
+
+Times are seconds since 1970 (UTC). `None` means: nothing there, the default holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class UniqueScope(StrEnum):
+    """In which states a unique job keeps others of its key away."""
+
+    QUEUED = "queued"  # while it waits
+    QUEUED_RUNNING = "queued+running"  # until it ends
+
+
+class OnConflict(StrEnum):
+    """What becomes of a job whose unique key is taken."""
+
+    JOIN = "join"  # the caller gets the job that is there; its priority may rise
+    REPLACE = "replace"  # the job that waits takes over the new payload, time and priority
+    REJECT = "reject"  # DuplicateJob
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    key: str
+    scope: UniqueScope = UniqueScope.QUEUED_RUNNING
+    on_conflict: OnConflict = OnConflict.JOIN
+
+
+class NewJob:
+    """A job to be stored. `spec` is JSON text with what only few jobs need (see engine.tickets)."""
+
+    __slots__ = (
+        "after",
+        "args",
+        "batch",
+        "created_at",
+        "deadline",
+        "key",
+        "lane",
+        "not_before",
+        "occurrence",
+        "priority",
+        "schedule",
+        "spec",
+        "tenant",
+        "type",
+        "unique",
+        "upstreams",
+    )
+
+    def __init__(
+        self,
+        type: str,
+        args: str,
+        *,
+        created_at: float,
+        lane: str = "default",
+        tenant: str = "",
+        key: str | None = None,
+        upstreams: str | None = None,  # JSON text of an array of names
+        priority: int = 5,
+        not_before: float = 0.0,
+        deadline: float | None = None,
+        spec: str | None = None,
+        unique: Unique | None = None,
+        batch: int | None = None,
+        after: tuple[int, ...] = (),
+        schedule: str | None = None,
+        occurrence: str | None = None,
+    ) -> None:
+        self.type = type
+        self.args = args
+        self.created_at = created_at
+        self.lane = lane
+        self.tenant = tenant
+        self.key = key
+        self.upstreams = upstreams
+        self.priority = priority
+        self.not_before = not_before
+        self.deadline = deadline
+        self.spec = spec
+        self.unique = unique
+        self.batch = batch
+        self.after = after
+        self.schedule = schedule
+        self.occurrence = occurrence
+
+
+class Receipt(NamedTuple):
+    """The answer to an enqueue that is committed. `joined`: the job was there before."""
+
+    id: int
+    joined: bool = False
+
+
+class OpenJob(NamedTuple):
+    """A job that has not ended, as the engine loads it. The payload stays in the store."""
+
+    id: int
+    type: str
+    lane: str
+    tenant: str
+    key: str | None
+    upstreams: str | None
+    priority: int
+    not_before: float
+    deadline: float | None
+    spec: str | None
+    unique_scope: str | None
+    batch: int | None
+    schedule: str | None
+    waits: int  # 1 while it waits for other jobs
+    state: str
+    since: float
+    pin: int | None
+    fence: int
+    upstream: str | None
+    granted_at: float | None
+    lease_end: float | None
+    tries: str | None  # JSON text: burnt, lost, pushed back, pushed back since
+    asked: str | None
+
+
+class Job(NamedTuple):
+    """Everything there is to see about a job, apart from its payload and its history."""
+
+    id: int
+    type: str
+    lane: str
+    tenant: str
+    key: str | None
+    upstreams: str | None
+    priority: int
+    not_before: float
+    deadline: float | None
+    created_at: float
+    spec: str | None
+    unique_key: str | None
+    batch: int | None
+    schedule: str | None
+    state: str
+    since: float
+    pin: int | None
+    fence: int
+    upstream: str | None
+    granted_at: float | None
+    waited_s: float | None
+    tries: str | None
+    asked: str | None
+    finished_at: float | None
+    error: str | None
+
+
+class Event(NamedTuple):
+    """One row of the audit trail. Ids have no gaps. `subject` names a gate when no job moved."""
+
+    id: int
+    at: float
+    job: int | None
+    event: str
+    before: str | None
+    after: str | None
+    fence: int
+    detail: str
+    subject: str | None
+
+
+class Schedule(NamedTuple):
+    """A recurring job: its rule, and the one occurrence that is open."""
+
+    name: str
+    type: str
+    args: str
+    rule: str  # JSON text
+    options: str  # JSON text: what the occurrences are enqueued with
+    paused: int
+    strikes: int  # failures in a row, which stretch the interval
+    last_due_at: float | None
+    next_due_at: float | None
+    missed: int
+    created_at: float
+    source: str  # "code" or "operator"
+
+
+class Command(NamedTuple):
+    """What another process asked the engine to do."""
+
+    id: int
+    at: float
+    verb: str
+    target: str
+    args: str
+
+
+class Errand(NamedTuple):
+    """What a hand needs to start a job that was granted."""
+
+    id: int
+    args: str
+    checkpoint: str | None
+
+
+class Result(NamedTuple):
+    value: str  # JSON text
+    expires_at: float
+
+
+class Progress(NamedTuple):
+    done: float
+    total: float | None
+    note: str
+    at: float
+
+
+class TypeStats(NamedTuple):
+    """How the jobs of one type fared."""
+
+    type: str
+    ended: int
+    completed: int
+    failed: int
+    cancelled: int
+    mean_run_s: float | None
+    p95_run_s: float | None
+    mean_wait_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """Which jobs to list. What is None does not matter."""
+
+    state: str | None = None
+    type: str | None = None
+    lane: str | None = None
+    tenant: str | None = None
+    key: str | None = None
+    batch: int | None = None
+    schedule: str | None = None
+    limit: int = 50
+    offset: int = 0
+
+
+class Purged(NamedTuple):
+    """What retention has removed."""
+
+    jobs: int
+    events: int
+    results: int
+
+
+class SlotRow(NamedTuple):
+    fence: int
+    ticket: str
+    upstream: str | None
+    granted_at: float
+    lease_end: float
+
+
+class Brain(NamedTuple):
+    """Where the last engine stopped."""
+
+    term: int
+    fence: int
+    seen_job: int
+    seen_command: int
+
+
+@dataclass(slots=True)
+class Batch:
+    """All that one turn of the engine decided; a store commits it whole or not at all.
+
+    Every list is of plain tuples, in the order of the columns named beside it.
+    """
+
+    term: int
+    fence: int = 0
+    seen_job: int = 0
+    seen_command: int = 0
+    # id, state, since, not_before, priority, pin, fence, upstream, granted_at, lease_end, waited_s,
+    # tries, asked
+    moved: list[tuple[Any, ...]] = field(default_factory=list)
+    ended: list[tuple[Any, ...]] = field(default_factory=list)  # id, state, at, tries, error
+    reopened: list[int] = field(default_factory=list)
+    freed: list[int] = field(default_factory=list)  # jobs whose unique key is free again
+    released: list[int] = field(default_factory=list)  # jobs that wait for no other job any more
+    # at, job, event, before, after, fence, detail, subject
+    events: list[tuple[Any, ...]] = field(default_factory=list)
+    results: list[tuple[Any, ...]] = field(default_factory=list)  # job, value, expires_at
+    progress: list[tuple[Any, ...]] = field(default_factory=list)  # job, done, total, note, at
+    checkpoints: list[tuple[Any, ...]] = field(default_factory=list)  # job, data, at
+    logs: list[tuple[Any, ...]] = field(default_factory=list)  # job, at, level, line
+    processes: list[tuple[Any, ...]] = field(default_factory=list)  # job, pid, started_at or None
+    gates: list[tuple[Any, ...]] = field(default_factory=list)  # kind, name, tenant, state or None
+    settings: list[tuple[Any, ...]] = field(default_factory=list)  # kind, name, value or None, at
+    schedules: list[Schedule] = field(default_factory=list)
+    schedules_gone: list[str] = field(default_factory=list)
+    jobs: list[NewJob] = field(default_factory=list)  # occurrences and follow-ups to insert
+    # fence, ticket, upstream, granted_at, lease_end
+    slots: list[tuple[Any, ...]] = field(default_factory=list)
+    slots_gone: list[int] = field(default_factory=list)
+
+    def empty(self) -> bool:
+        return not (
+            self.moved
+            or self.ended
+            or self.events
+            or self.jobs
+            or self.slots
+            or self.slots_gone
+            or self.gates
+            or self.progress
+            or self.checkpoints
+            or self.logs
+            or self.results
+            or self.processes
+            or self.settings
+            or self.schedules
+            or self.schedules_gone
+            or self.released
+            or self.reopened
+            or self.freed
+        )

@@ -1,0 +1,109 @@
+"""New jobs. Runs inside a transaction of the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from headway.core import State
+from headway.errors import DuplicateJob
+from headway.store.records import NewJob, OnConflict, Receipt, Unique
+from headway.store.sqlite.connection import sql
+
+INSERT_JOB = sql("insert_job")
+INSERT_PAYLOAD = sql("insert_payload")
+INSERT_JOBS = sql("insert_jobs")
+INSERT_PAYLOADS = sql("insert_payloads")
+
+FEW = 4  # from here on one statement for all is quicker than one for each
+
+_encode = msgspec.json.encode
+_PENDING, _QUEUED = State.PENDING.value, State.QUEUED.value
+
+
+def insert(db: apsw.Connection, jobs: Sequence[NewJob]) -> list[Receipt]:
+    """Insert all, in order. Raises DuplicateJob; then the caller rolls everything back."""
+    if len(jobs) < FEW or any(job.unique or job.after or job.occurrence for job in jobs):
+        return [_insert_one(db, job) for job in jobs]
+    last = db.execute("select seq from sqlite_sequence where name = 'jobs'").get or 0
+    rows = _encode([_row(job) for job in jobs]).decode()
+    db.execute(INSERT_JOBS, (rows, last + 1))
+    db.execute(INSERT_PAYLOADS, (_encode([job.args for job in jobs]).decode(), last + 1))
+    return [Receipt(number) for number in range(last + 1, last + 1 + len(jobs))]
+
+
+def _row(job: NewJob) -> tuple[Any, ...]:
+    waits = job.not_before > job.created_at or job.after
+    unique = job.unique
+    return (
+        job.type,
+        job.lane,
+        job.tenant,
+        job.key,
+        job.upstreams,
+        job.priority,
+        job.not_before,
+        job.deadline,
+        job.created_at,
+        job.spec,
+        None if unique is None else unique.key,
+        None if unique is None else unique.scope.value,
+        job.batch,
+        job.schedule,
+        1 if job.after else 0,
+        _PENDING if waits else _QUEUED,
+        job.created_at,
+    )
+
+
+def _insert_one(db: apsw.Connection, job: NewJob) -> Receipt:
+    if job.unique is not None:
+        there = _join(db, job, job.unique)
+        if there is not None:
+            return there
+    if job.occurrence is not None:
+        taken = db.execute("select job from occurrences where key = ?", (job.occurrence,)).get
+        if taken is not None:
+            return Receipt(taken, joined=True)
+    db.execute(INSERT_JOB, _row(job))
+    number = db.last_insert_rowid()
+    db.execute(INSERT_PAYLOAD, (job.args,))
+    if job.occurrence is not None:
+        db.execute("insert into occurrences values (?, ?)", (job.occurrence, number))
+    for other in job.after:
+        db.execute("insert or ignore into waits values (?, ?)", (number, other))
+    return Receipt(number)
+
+
+def _join(db: apsw.Connection, job: NewJob, unique: Unique) -> Receipt | None:
+    """What becomes of a job whose unique key may be taken. None: it is free."""
+    found = db.execute(
+        "select id, state, priority from jobs where unique_key = ?", (unique.key,)
+    ).fetchone()
+    if found is None:
+        return None
+    number, state, priority = found
+    if unique.on_conflict is OnConflict.REJECT:
+        raise DuplicateJob(f"job {number} has the unique key {unique.key!r} already", number)
+    if unique.on_conflict is OnConflict.REPLACE:
+        if state == State.RUNNING.value:
+            raise DuplicateJob(
+                f"job {number} with the unique key {unique.key!r} runs already and cannot be "
+                "replaced; enqueue again when it has ended, or join it",
+                number,
+            )
+        db.execute("update payloads set args = ? where job = ?", (job.args, number))
+        _order(db, job, "replace", number, [job.not_before, job.priority])
+    elif job.priority < priority:
+        _order(db, job, "prioritise", number, job.priority)
+    return Receipt(number, joined=True)
+
+
+def _order(db: apsw.Connection, job: NewJob, verb: str, number: int, args: Any) -> None:
+    db.execute(
+        "insert into commands (at, verb, target, args) values (?, ?, ?, ?)",
+        (job.created_at, verb, str(number), _encode(args).decode()),
+    )

@@ -1,0 +1,1 @@
+"""The schema, one file for each version; a released one is never changed."""

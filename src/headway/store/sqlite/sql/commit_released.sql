@@ -1,0 +1,1 @@
+update jobs set waits = 0 where id in (select value from json_each(?))

@@ -1,0 +1,1 @@
+delete from waits where job in (select value from json_each(?))

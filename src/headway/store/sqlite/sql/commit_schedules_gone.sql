@@ -1,0 +1,1 @@
+delete from schedules where name in (select value from json_each(?))

@@ -1,0 +1,1 @@
+delete from slots where fence in (select value from json_each(?))

@@ -1,0 +1,1 @@
+insert into payloads (job, args) values (last_insert_rowid(), ?)

@@ -1,0 +1,10 @@
+-- For each type, of the jobs that ended since ?: how many, how many well, run times, mean wait.
+with ended as (
+    select type, state, waited_s, finished_at - granted_at as run_s,
+        percent_rank() over (
+            partition by type, granted_at is null order by finished_at - granted_at) as place
+    from jobs where finished_at >= ?
+)
+select type, count(*), sum(state = 'completed'), sum(state = 'failed'), sum(state = 'cancelled'),
+    avg(run_s), min(run_s) filter (where place >= 0.95), avg(waited_s)
+from ended group by type order by type

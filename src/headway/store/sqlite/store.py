@@ -1,0 +1,113 @@
+"""The SQLite store: a writer, readers, a bell and a lock around one file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+import msgspec
+
+from headway.store.protocol import Done
+from headway.store.records import Batch, Brain, NewJob, Purged, Receipt
+from headway.store.sqlite.bell import Listener, Ringer
+from headway.store.sqlite.committing import commit, encoded
+from headway.store.sqlite.connection import prepare
+from headway.store.sqlite.lock import EngineLock
+from headway.store.sqlite.purging import purge
+from headway.store.sqlite.reading import Reader
+from headway.store.sqlite.writer import Request, Writer
+
+
+class SqliteStore(Reader):
+    def __init__(self, path: str, *, vfs: str | None = None) -> None:
+        prepare(path, vfs=vfs)
+        super().__init__(path, vfs=vfs)
+        self._writer = Writer(path, vfs=vfs)
+        self._ringer = Ringer(path)
+        self._listener: Listener | None = None
+        self._heard: Callable[[], None] | None = None
+        self._engine: EngineLock | None = None
+
+    def close(self) -> None:
+        self._writer.close()
+        self.leave()
+        self._ringer.close()
+        super().close()
+
+    def _ring(self) -> None:
+        if self._heard is not None:
+            self._heard()
+        else:
+            self._ringer.ring()
+
+    # ------------------------------------------------------------------ asking, in any process
+
+    def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        receipts: list[Receipt] = self._writer.run(Request(jobs))
+        self._ring()
+        return receipts
+
+    def post(self, jobs: Sequence[NewJob], done: Done) -> None:
+        def committed(value: Any, error: BaseException | None) -> None:
+            if error is None:
+                self._ring()
+            done(value, error)
+
+        self._writer.post(Request(jobs, done=committed))
+
+    def command(self, verb: str, target: str, args: Any, now: float) -> None:
+        text = msgspec.json.encode(args).decode()
+
+        def write(db: apsw.Connection) -> None:
+            db.execute(
+                "insert into commands (at, verb, target, args) values (?, ?, ?, ?)",
+                (now, verb, target, text),
+            )
+
+        self._writer.run(Request(None, write))
+        self._ring()
+
+    def open_batch(self, label: str, now: float) -> int:
+        def write(db: apsw.Connection) -> int:
+            db.execute("insert into batches (created_at, label) values (?, ?)", (now, label))
+            return int(db.last_insert_rowid())
+
+        return int(self._writer.run(Request(None, write)))
+
+    # ------------------------------------------------------------------ the one engine
+
+    def enter(self, heard: Callable[[], None]) -> Brain:
+        self._engine = EngineLock(self.path)
+        try:
+            self._listener = Listener(self.path, heard)
+            self._heard = heard
+
+            def write(db: apsw.Connection) -> None:
+                db.execute("update brain set term = term + 1")
+
+            self._writer.run(Request(None, write))
+            return self.brain()
+        except BaseException:
+            self.leave()
+            raise
+
+    def leave(self) -> None:
+        self._heard = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._engine is not None:
+            self._engine.release()
+            self._engine = None
+
+    def commit(self, batch: Batch) -> None:
+        work = encoded(batch)
+        self._writer.run(Request(None, lambda db: commit(db, batch, work)))
+
+    def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
+        write: Callable[[apsw.Connection], Purged] = lambda db: purge(  # noqa: E731
+            db, completed_before, failed_before, now
+        )
+        purged: Purged = self._writer.run(Request(None, write))
+        return purged

@@ -1,0 +1,162 @@
+"""The one writer of this process: group commit without a queue that anybody has to tend.
+
+Whoever holds the lock commits everything that was handed in so far, in one transaction. Callers
+that come while a commit is under way find their work done when they get the lock; so batches grow
+with the load and nobody waits for a timer. Callers that may not block (`post`) leave it to a
+thread that does the same.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import apsw
+
+from headway.errors import StoreError
+from headway.store.protocol import Done
+from headway.store.records import NewJob
+from headway.store.sqlite.connection import connect, translated
+from headway.store.sqlite.inserting import insert
+
+
+class Request:
+    """Something to be committed: either plain jobs, which are inserted all together, or a function
+    that writes with the connection it is given. A function may run twice, so it must not keep
+    anything.
+    """
+
+    __slots__ = ("done", "error", "finished", "jobs", "value", "write")
+
+    def __init__(
+        self,
+        jobs: Sequence[NewJob] | None,
+        write: Callable[[apsw.Connection], Any] | None = None,
+        done: Done | None = None,
+    ) -> None:
+        self.jobs = jobs
+        self.write = write
+        self.done = done
+        self.finished = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+
+class Writer:
+    def __init__(self, path: str, *, vfs: str | None) -> None:
+        self.path = path
+        self._vfs = vfs
+        self._db: apsw.Connection | None = None
+        self._lock = threading.Lock()
+        self._requests: deque[Request] = deque()
+        self._work = threading.Semaphore(0)
+        self._thread: threading.Thread | None = None
+        self._closed = False
+
+    def run(self, request: Request) -> Any:
+        """Commit, and return what the request gave. Blocks; any thread may call it."""
+        self._requests.append(request)
+        with self._lock:
+            if not request.finished:
+                self._flush()
+        if request.error is not None:
+            raise request.error
+        return request.value
+
+    def post(self, request: Request) -> None:
+        """Commit soon, and call `request.done` from another thread."""
+        if self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(
+                        target=self._serve, name="headway-writer", daemon=True
+                    )
+                    self._thread.start()
+        self._requests.append(request)
+        self._work.release()
+
+    def _serve(self) -> None:
+        while True:
+            self._work.acquire()
+            while self._work.acquire(blocking=False):
+                pass  # one turn serves everybody who has asked so far
+            with self._lock:
+                if self._closed and not self._requests:
+                    return
+                self._flush()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._flush()
+            self._closed = True
+            if self._db is not None:
+                with translated(self.path):
+                    self._db.close()
+                self._db = None
+        if self._thread is not None:
+            self._work.release()
+            self._thread.join()
+
+    # ------------------------------------------------------------------ under the lock
+
+    def _flush(self) -> None:
+        requests: list[Request] = []
+        while self._requests:
+            requests.append(self._requests.popleft())
+        if not requests:
+            return
+        if self._closed:
+            _finish_all(requests, StoreError(f"{self.path} is closed here; open the app again"))
+            return
+        try:
+            self._commit(requests)
+        except BaseException as error:
+            if len(requests) == 1:
+                _finish_all(requests, error)
+            else:
+                for request in requests:  # each alone, so that the error meets its own cause
+                    self._try_alone(request)
+        for request in requests:
+            if request.done is not None:
+                request.done(request.value, request.error)
+
+    def _try_alone(self, request: Request) -> None:
+        try:
+            self._commit([request])
+        except BaseException as error:
+            _finish_all([request], error)
+
+    def _commit(self, requests: list[Request]) -> None:
+        with translated(self.path):
+            if self._db is None:
+                self._db = connect(self.path, vfs=self._vfs)
+            db = self._db
+            db.execute("begin immediate")
+            try:
+                self._write(db, requests)
+                db.execute("commit")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("rollback")
+                raise
+        for request in requests:
+            request.finished = True
+
+    def _write(self, db: apsw.Connection, requests: list[Request]) -> None:
+        jobs = [job for request in requests if request.jobs for job in request.jobs]
+        receipts = iter(insert(db, jobs) if jobs else ())
+        for request in requests:
+            if request.jobs is not None:
+                request.value = [next(receipts) for _ in request.jobs]
+            elif request.write is not None:
+                request.value = request.write(db)
+
+
+def _finish_all(requests: list[Request], error: BaseException) -> None:
+    for request in requests:
+        request.error = error
+        request.finished = True
