@@ -64,6 +64,7 @@ class Core(Lifetimes):
         for permit in permits:
             ticket = permit.ticket
             ticket.permit = permit
+            permit.waited_s = now - ticket.since
             ticket.since = now
             self._lend(permit, now)
             self.changes.append(
@@ -173,19 +174,19 @@ class Core(Lifetimes):
 
     # ------------------------------------------------------------------ operators
 
-    def cancel(self, id: Hashable, now: float) -> State:
+    def cancel(self, id: Hashable, now: float, why: str = "") -> State:
         """Cancel what waits at once; ask what runs to stop, and wait for its word."""
-        return self._ask(id, Stop.CANCEL, Event.CANCEL, now)
+        return self._ask(id, Stop.CANCEL, Event.CANCEL, now, why)
 
     def pause(self, id: Hashable, now: float) -> State:
         """Set aside what waits at once; ask what runs to stop at its next checkpoint."""
         return self._ask(id, Stop.PAUSE, Event.PAUSE, now)
 
-    def _ask(self, id: Hashable, stop: Stop, event: Event, now: float) -> State:
+    def _ask(self, id: Hashable, stop: Stop, event: Event, now: float, why: str = "") -> State:
         now = self.advance(now)
         ticket = self.ticket(id)
         if ticket.state is not State.RUNNING:
-            self._step(ticket, event, now)
+            self._step(ticket, event, now, why)
         elif ticket.permit is not None and ticket.asked not in (stop, Stop.CANCEL):
             ticket.asked = stop
             self.stops.append(StopOrder(ticket.permit, stop))

@@ -25,6 +25,7 @@ class Permit:
         "slot_at",
         "ticket",
         "upstream",
+        "waited_s",
     )
 
     def __init__(
@@ -39,6 +40,7 @@ class Permit:
         self.expires_at = granted_at
         self.hard_end_at = granted_at  # no heartbeat extends the lease beyond this
         self.lease_s = 0.0
+        self.waited_s = 0.0  # how long the ticket was queued before
         self.slot_at = 0  # the second in the lease calendar where this permit is looked at next
 
     def __repr__(self) -> str:

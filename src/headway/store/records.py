@@ -283,7 +283,7 @@ class Batch:
     seen_job: int = 0
     seen_command: int = 0
     # id, state, since, not_before, priority, pin, fence, upstream, granted_at, lease_end, waited_s,
-    # tries, asked
+    # tries, asked, error (None keeps the one before)
     moved: list[tuple[Any, ...]] = field(default_factory=list)
     ended: list[tuple[Any, ...]] = field(default_factory=list)  # id, state, at, tries, error
     reopened: list[int] = field(default_factory=list)

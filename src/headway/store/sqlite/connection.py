@@ -60,9 +60,13 @@ def translated(path: str) -> Iterator[None]:
         ) from error
     except (apsw.IOError, apsw.ProtocolError, apsw.NoMemError) as error:
         raise errors.StoreUnavailable(f"{path} cannot be used now: {error}") from error
+    except apsw.Error as error:
+        raise errors.StoreError(f"{path} cannot take this: {error}") from error
 
 
-def connect(path: str, *, vfs: str | None = None, writes: bool = True) -> apsw.Connection:
+def connect(
+    path: str, *, vfs: str | None = None, writes: bool = True, wal_pages: int = WAL_PAGES
+) -> apsw.Connection:
     """A connection with our settings. The file must have been `prepared` before."""
     with translated(path):
         db = apsw.Connection(path, vfs=vfs)
@@ -70,7 +74,7 @@ def connect(path: str, *, vfs: str | None = None, writes: bool = True) -> apsw.C
         db.pragma("synchronous", "full")
         db.pragma("temp_store", "memory")
         if writes:
-            db.pragma("wal_autocheckpoint", WAL_PAGES)
+            db.pragma("wal_autocheckpoint", wal_pages)
             db.pragma("cache_size", -32_000)
         else:
             db.pragma("query_only", True)
@@ -86,6 +90,7 @@ def prepare(path: str, *, vfs: str | None = None) -> None:
     with translated(path):
         db = connect(path, vfs=vfs)
         try:
+            _version(db, path)  # what is not ours stays as it is
             _use_wal(db)
             _migrate(db, path)
         finally:
@@ -113,11 +118,6 @@ def _migrate(db: apsw.Connection, path: str) -> None:
     db.execute("begin immediate")
     try:
         version = _version(db, path)  # another process may have been here first
-        if version > newest:
-            raise errors.SchemaTooNew(
-                f"{path} has schema version {version}, and this Headway knows versions up to "
-                f"{newest}; upgrade Headway, or name another file"
-            )
         for number, text in known:
             if number > version:
                 db.execute(text)
@@ -136,5 +136,11 @@ def _version(db: apsw.Connection, path: str) -> int:
     if mark != APPLICATION_ID and not empty:
         raise errors.StoreCorrupt(
             f"{path} is the SQLite file of another program; name another file"
+        )
+    newest = migrations()[-1][0]
+    if version > newest:
+        raise errors.SchemaTooNew(
+            f"{path} has schema version {version}, and this Headway knows versions up to "
+            f"{newest}; upgrade Headway, or name another file"
         )
     return version

@@ -3,11 +3,13 @@
 Whoever holds the lock commits everything that was handed in so far, in one transaction. Callers
 that come while a commit is under way find their work done when they get the lock; so batches grow
 with the load and nobody waits for a timer. Callers that may not block (`post`) leave it to a
-thread that does the same.
+thread that does the same. Nobody is answered under the lock, so an answer may ask for more.
 """
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,10 +17,10 @@ from typing import Any
 
 import apsw
 
-from headway.errors import StoreError
+from headway.errors import StoreBusy, StoreError
 from headway.store.protocol import Done
 from headway.store.records import NewJob
-from headway.store.sqlite.connection import connect, translated
+from headway.store.sqlite.connection import WAL_PAGES, connect, translated
 from headway.store.sqlite.inserting import insert
 
 
@@ -45,12 +47,14 @@ class Request:
 
 
 class Writer:
-    def __init__(self, path: str, *, vfs: str | None) -> None:
+    def __init__(self, path: str, *, vfs: str | None, wal_pages: int = WAL_PAGES) -> None:
         self.path = path
         self._vfs = vfs
+        self._wal_pages = wal_pages
         self._db: apsw.Connection | None = None
         self._lock = threading.Lock()
         self._requests: deque[Request] = deque()
+        self._answers: deque[Request] = deque()  # done, and the one who posted it waits to hear so
         self._work = threading.Semaphore(0)
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -66,26 +70,34 @@ class Writer:
         return request.value
 
     def post(self, request: Request) -> None:
-        """Commit soon, and call `request.done` from another thread."""
+        """Commit soon, and call `request.done` from another thread; at once, if all is over."""
         if self._thread is None:
             with self._lock:
-                if self._thread is None:
+                if self._thread is None and not self._closed:
                     self._thread = threading.Thread(
                         target=self._serve, name="headway-writer", daemon=True
                     )
                     self._thread.start()
         self._requests.append(request)
         self._work.release()
+        if self._closed:
+            self._serve_all()  # the thread may be gone
 
     def _serve(self) -> None:
-        while True:
+        over = False
+        while not over:
             self._work.acquire()
             while self._work.acquire(blocking=False):
                 pass  # one turn serves everybody who has asked so far
-            with self._lock:
-                if self._closed and not self._requests:
-                    return
-                self._flush()
+            over = self._closed  # read before the last turn: who comes later serves himself
+            self._serve_all()
+
+    def _serve_all(self) -> None:
+        with self._lock:
+            self._flush()
+        while self._answers:
+            with contextlib.suppress(IndexError):  # another thread has taken the last one
+                _answer(self._answers.popleft())
 
     def close(self) -> None:
         with self._lock:
@@ -93,10 +105,8 @@ class Writer:
                 return
             self._flush()
             self._closed = True
-            if self._db is not None:
-                with translated(self.path):
-                    self._db.close()
-                self._db = None
+            with translated(self.path):
+                self._drop()
         if self._thread is not None:
             self._work.release()
             self._thread.join()
@@ -107,6 +117,17 @@ class Writer:
         requests: list[Request] = []
         while self._requests:
             requests.append(self._requests.popleft())
+        try:
+            self._settle(requests)
+        finally:
+            # Only Ctrl-C leaves something unfinished: whoever comes next goes on with it.
+            self._requests.extendleft(each for each in reversed(requests) if not each.finished)
+            answers = [each for each in requests if each.finished and each.done]
+            if answers:
+                self._answers.extend(answers)
+                self._work.release()
+
+    def _settle(self, requests: list[Request]) -> None:
         if not requests:
             return
         if self._closed:
@@ -114,37 +135,49 @@ class Writer:
             return
         try:
             self._commit(requests)
-        except BaseException as error:
+        except StoreBusy as error:  # the same for all, and nobody should wait for it again
+            _finish_all(requests, error)
+        except Exception as error:
             if len(requests) == 1:
                 _finish_all(requests, error)
             else:
                 for request in requests:  # each alone, so that the error meets its own cause
                     self._try_alone(request)
-        for request in requests:
-            if request.done is not None:
-                request.done(request.value, request.error)
 
     def _try_alone(self, request: Request) -> None:
         try:
             self._commit([request])
-        except BaseException as error:
+        except Exception as error:
             _finish_all([request], error)
 
     def _commit(self, requests: list[Request]) -> None:
         with translated(self.path):
             if self._db is None:
-                self._db = connect(self.path, vfs=self._vfs)
+                self._db = connect(self.path, vfs=self._vfs, wal_pages=self._wal_pages)
             db = self._db
             db.execute("begin immediate")
             try:
                 self._write(db, requests)
                 db.execute("commit")
-            except BaseException:
+            except BaseException as error:
                 if db.in_transaction:
-                    db.execute("rollback")
+                    self._roll_back(db)
+                elif not isinstance(error, Exception):  # Ctrl-C came just after the commit
+                    _finish_all(requests)
                 raise
-        for request in requests:
-            request.finished = True
+        _finish_all(requests)
+
+    def _roll_back(self, db: apsw.Connection) -> None:
+        try:
+            db.execute("rollback")
+        except apsw.Error:
+            with contextlib.suppress(apsw.Error):
+                self._drop()  # a new connection starts with no transaction
+
+    def _drop(self) -> None:
+        db, self._db = self._db, None
+        if db is not None:
+            db.close()
 
     def _write(self, db: apsw.Connection, requests: list[Request]) -> None:
         jobs = [job for request in requests if request.jobs for job in request.jobs]
@@ -156,7 +189,19 @@ class Writer:
                 request.value = request.write(db)
 
 
-def _finish_all(requests: list[Request], error: BaseException) -> None:
+def _finish_all(requests: list[Request], error: BaseException | None = None) -> None:
     for request in requests:
-        request.error = error
+        if error is not None:
+            request.value, request.error = None, error
         request.finished = True
+
+
+def _answer(request: Request) -> None:
+    """An answer that fails is the fault of the one who asked, and the others get theirs."""
+    assert request.done is not None
+    try:
+        request.done(request.value, request.error)
+    except Exception:
+        threading.excepthook(
+            threading.ExceptHookArgs((*sys.exc_info(), threading.current_thread()))
+        )

@@ -1,4 +1,4 @@
--- ?1: a JSON array with one array for each job; the number of the job before the first one is ?2
+-- ?1: a JSON array with one array for each job; the number of the first one is ?2
 insert into jobs (id, type, lane, tenant, key, upstreams, priority, not_before, deadline,
     created_at, spec, unique_key, unique_scope, batch, schedule, waits, state, since)
 select key + ?2, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,

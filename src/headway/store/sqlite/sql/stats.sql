@@ -1,7 +1,7 @@
 -- For each type, of the jobs that ended since ?: how many, how many well, run times, mean wait.
 with ended as (
     select type, state, waited_s, finished_at - granted_at as run_s,
-        percent_rank() over (
+        cume_dist() over (
             partition by type, granted_at is null order by finished_at - granted_at) as place
     from jobs where finished_at >= ?
 )

@@ -1,0 +1,386 @@
+"""The brain: one turn after the other, each with its own commit.
+
+A turn takes everything that has come in, lets the core decide, commits all of it in one
+transaction, and only then acts: hands start, callers hear. The brain has no thread and no clock
+of its own; `engine.Engine` drives it in a thread, `headway.testing` on a virtual clock.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from random import Random
+from typing import Any, TypeVar
+
+from headway.core import Core, Outcome, Permit, Policies, State
+from headway.core.change import Change
+from headway.core.lifecycle import TERMINAL, Event
+from headway.core.ticket import Stop, Ticket
+from headway.engine.clock import Clock
+from headway.engine.controls import Controls
+from headway.engine.hands import Hands, Work
+from headway.engine.intake import obey_commands, take_in
+from headway.engine.ledger import Extra, Ledger, clean
+from headway.engine.registry import Registry
+from headway.engine.schedules import Schedules
+from headway.engine.settings import Settings
+from headway.engine.tickets import Tickets
+from headway.engine.waits import Waits
+from headway.errors import StoreUnavailable
+from headway.store import Store
+from headway.store.records import Batch
+
+T = TypeVar("T")
+INF = float("inf")
+NET_S = 5.0  # how often the store is asked whether a bell was missed
+SWEEP_S = 60.0
+MAX_GRANTS_BEHIND = 4_096  # finished jobs handled in one turn
+
+Finished = tuple[int, int, Outcome, str | None]  # job, fence, outcome, result
+
+
+class Brain:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        settings: Settings,
+        clock: Clock,
+        hands: Hands,
+        *,
+        wake: Callable[[], None],
+        rng: Random | None = None,
+        lease_s: float = 90.0,
+    ) -> None:
+        self.store = store
+        self.registry = registry
+        self.settings = settings
+        self.clock = clock
+        self.hands = hands
+        self.wake = wake
+        self.policies = Policies()
+        self.core = Core(
+            self.policies, rng=rng or Random(), retry=registry.policies(), lease_s=lease_s
+        )
+        self.extras: dict[int, Extra] = {}
+        self.tickets = Tickets(registry)
+        self.ledger = Ledger(self.core, self.extras)
+        self.schedules = Schedules()
+        self.waits = Waits()
+        self.batch = Batch(term=0)
+        self.term = self.seen_job = self.seen_command = self.version = 0
+        self.controls = Controls(self)
+        self.unknown_types: set[str] = set()
+        self.broken: list[tuple[int, int, str]] = []  # waits for a job that cannot complete
+        self.news = True  # there may be something new in the store
+        self.granting = True
+        self.trouble = ""  # why the store cannot be written, while it cannot
+        self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
+        self.fresh: set[int] = set()  # submitted in this turn, and stored as they stand
+        self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
+        self.slots_waiting: dict[Any, Future[Permit]] = {}
+        self.own_slots: set[int] = set()
+        self._finished: deque[Finished] = deque()
+        self._calls: deque[tuple[Callable[[float], Any], Future[Any]]] = deque()
+        self._notes: deque[tuple[str, int, int, tuple[Any, ...]]] = deque()
+        self._acks: list[tuple[Future[Any], Any]] = []
+        self._just_ended: list[int] = []
+        self._net_at = self._renew_at = self._sweep_at = INF
+        self._stop_waiting = threading.Event()
+
+    # ------------------------------------------------------------------ from any thread
+
+    def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None:
+        """A hand has ended an attempt."""
+        self._finished.append((job, fence, outcome, result))
+        self.wake()
+
+    def note(self, kind: str, job: int, fence: int, values: tuple[Any, ...]) -> None:
+        """Progress, a checkpoint, a log line or a process, from a running job."""
+        self._notes.append((kind, job, fence, values))
+        self.wake()
+
+    def ask(self, call: Callable[[float], T]) -> Future[T]:
+        """Let the brain do something. The future is done when its effects are committed."""
+        future: Future[T] = Future()
+        self._calls.append((call, future))
+        self.wake()
+        return future
+
+    def heard(self) -> None:
+        """The store's bell."""
+        self.news = True
+        self.wake()
+
+    def forget_watcher(self, job: int, tell: Callable[[], None]) -> None:
+        watchers = self.ended.get(job, [])
+        if tell in watchers:
+            watchers.remove(tell)
+        if not watchers:
+            self.ended.pop(job, None)
+
+    # ------------------------------------------------------------------ a turn
+
+    def turn(self) -> float:
+        """Do everything there is to do. Returns when to come back if nobody calls."""
+        now = self.core.advance(self.clock.now())
+        self._on_time(now)
+        self._take_notes()  # before the ends of the jobs that they are about
+        self._hear_finished(now)
+        self._hear_calls(now)
+        if self.news:
+            self.news = False
+            take_in(self, now)
+            obey_commands(self, now)
+        permits = self.core.admit(now) if self.granting else []
+        stops = self._settle(now)
+        self.ledger.close(self.batch)
+        self._commit()
+        self._act(permits, stops)
+        if self._finished or self._calls or self.news:
+            return now
+        return min(self.core.next_wakeup(), self._net_at, self._renew_at, self._sweep_at)
+
+    def start_clocks(self, now: float) -> None:
+        self._net_at = now + NET_S
+        self._renew_at = now + self.core.lease_s / 3
+        self._sweep_at = now + SWEEP_S
+
+    def _on_time(self, now: float) -> None:
+        if now >= self._net_at:
+            self._net_at = now + NET_S
+            version = self.insist(self.store.version)
+            if version != self.version:
+                self.version = version
+                self.news = True
+        if now >= self._renew_at:
+            self._renew_at = now + self.core.lease_s / 3
+            for fence, work in list(self.hand_held.items()):
+                self.core.heartbeat(work.id, fence, now)
+            for fence in list(self.own_slots):
+                permit = self.core.leases.permits.get(fence)
+                if permit is not None:
+                    self.core.heartbeat(permit.ticket.id, fence, now)
+        if now >= self._sweep_at:
+            self._sweep_at = now + SWEEP_S
+            self.core.sweep(now)
+
+    def _hear_finished(self, now: float) -> None:
+        core = self.core
+        for _ in range(min(len(self._finished), MAX_GRANTS_BEHIND)):
+            job, fence, outcome, result = self._finished.popleft()
+            self.hand_held.pop(fence, None)
+            change = core.finish(job, fence, outcome, now)
+            if change is not None and result is not None and change.after is State.COMPLETED:
+                self._keep_result(change.ticket, result, now)
+
+    def _keep_result(self, ticket: Ticket, result: str, now: float) -> None:
+        number: Any = ticket.id
+        extra = self.extras.get(number)
+        keep_s = None if extra is None else extra.keep_result_s
+        if keep_s is None:
+            known = self.registry.types.get(ticket.type)
+            keep_s = 86_400.0 if known is None else known.keep_result_s
+        self.batch.results.append((number, result, now + keep_s))
+
+    def _hear_calls(self, now: float) -> None:
+        while self._calls:
+            call, future = self._calls.popleft()
+            if not future.set_running_or_notify_cancel():
+                continue
+            try:
+                self._acks.append((future, call(now)))
+            except Exception as error:
+                future.set_exception(error)
+
+    def _take_notes(self) -> None:
+        """Notes count while the lease does. Progress of one job in one turn is one row."""
+        latest: dict[int, tuple[Any, ...]] = {}
+        while self._notes:
+            kind, job, fence, values = self._notes.popleft()
+            permit = self.core.leases.permits.get(fence)
+            over = permit is None or permit.ticket.id != job
+            if over and kind != "logs" and not (kind == "processes" and values[0] is None):
+                continue
+            if kind == "progress":
+                latest[job] = (job, *values)
+            else:
+                getattr(self.batch, kind).append((job, *values))
+        self.batch.progress.extend(latest.values())
+
+    # ------------------------------------------------------------------ what follows from changes
+
+    def _settle(self, now: float) -> list[tuple[int, Stop]]:
+        """Write down every change, and let happen what follows from it, until nothing does."""
+        core, batch, ledger = self.core, self.batch, self.ledger
+        stops: list[tuple[int, Stop]] = []
+        done = 0
+        while done < len(core.changes) or core.stops:
+            while done < len(core.changes):
+                change = core.changes[done]
+                done += 1
+                if type(change.ticket.id) is not int:
+                    self._slot_changed(change)
+                    continue
+                stored = change.before is None and change.ticket.id in self.fresh
+                ledger.enter(change, batch, stored=stored)
+                if change.after in TERMINAL:
+                    self._job_ended(change, now)
+                elif change.event is Event.LOST and change.fence in self.hand_held:
+                    stops.append((change.fence, Stop.CANCEL))
+            for order in core.stops:
+                stops.append((order.permit.fence, order.why))
+                self._stop_asked(order.permit, order.why, now)
+            core.stops.clear()
+        core.changes.clear()
+        self.fresh.clear()
+        return stops
+
+    def _stop_asked(self, permit: Permit, why: Stop, now: float) -> None:
+        ticket = permit.ticket
+        if type(ticket.id) is int:
+            self.record(now, f"{why.value}_requested", job=ticket.id, fence=permit.fence)
+            self.ledger.touch(ticket)
+
+    def _job_ended(self, change: Change, now: float) -> None:
+        number: Any = change.ticket.id
+        if self.ended:
+            self._just_ended.append(number)
+        if self.waits.any:
+            self._end_waits(number, change.after, now)
+        extra = self.extras.pop(number, None) if self.extras else None
+        if extra is not None and extra.schedule is not None:
+            self.schedules.next_after(extra.schedule, change.after, self.batch, now)
+
+    def _end_waits(self, number: int, state: State, now: float) -> None:
+        if number in self.waits:
+            self.waits.forget(number)
+            self.batch.released.append(number)
+        if state is State.COMPLETED:
+            for free in self.waits.completed(number):
+                self.release(free, now)
+            return
+        for waiting in self.waits.broken(number):
+            self.batch.released.append(waiting)
+            if waiting in self.core.tickets:
+                self.core.cancel(
+                    waiting, now, f"job {number}, which it was to follow, {state.value}"
+                )
+
+    def release(self, number: int, now: float) -> None:
+        """A job waits for no other job any more."""
+        self.batch.released.append(number)
+        extra = self.extras.get(number)
+        due_at = now
+        if extra is not None and extra.not_before is not None:
+            due_at, extra.not_before = extra.not_before, None
+        ticket = self.core.tickets.get(number)
+        if ticket is not None and ticket.state in (State.PENDING, State.PAUSED):
+            self.core.reschedule(number, max(due_at, 0.0), now)
+            self.ledger.touch(ticket)
+
+    def _slot_changed(self, change: Change) -> None:
+        ticket, fence = change.ticket, change.fence
+        if change.event is Event.GRANT and ticket.permit is not None:
+            permit = ticket.permit
+            upstream = None if permit.upstream is None else permit.upstream.name
+            row = (fence, str(ticket.id), upstream, permit.granted_at, permit.expires_at)
+            self.batch.slots.append(row)
+            self.own_slots.add(fence)
+        elif change.after in TERMINAL:
+            if fence:
+                self.batch.slots_gone.append(fence)
+                self.own_slots.discard(fence)
+            waiting = self.slots_waiting.pop(ticket.id, None)
+            if waiting is not None and waiting.set_running_or_notify_cancel():
+                waiting.set_exception(TimeoutError(f"no slot was granted: {change.event}"))
+
+    def record(
+        self, now: float, event: str, *, job: int | None = None, fence: int = 0,
+        detail: str = "", subject: str | None = None,
+    ) -> None:  # fmt: skip
+        """A row of the audit trail that is no transition."""
+        self.batch.events.append((now, job, event, None, None, fence, clean(detail), subject))
+
+    # ------------------------------------------------------------------ committing and acting
+
+    def _commit(self) -> None:
+        batch = self.batch
+        if batch.empty() and batch.seen_command == self.seen_command:
+            return
+        batch.term = self.term
+        batch.fence = self.core.admission.fence
+        batch.seen_job = self.seen_job
+        batch.seen_command = self.seen_command
+        self.insist(lambda: self.store.commit(batch))
+        if batch.jobs:
+            self.news = True
+        self.batch = Batch(term=self.term, seen_command=self.seen_command)
+
+    def insist(self, action: Callable[[], T]) -> T:
+        """Go on until the store does it. Meanwhile nothing is granted and nobody is told."""
+        for wait_s in _growing_waits():
+            try:
+                done = action()
+            except StoreUnavailable as error:
+                self.trouble = str(error)
+                if self._stop_waiting.wait(wait_s):
+                    raise
+                continue
+            self.trouble = ""
+            return done
+        raise AssertionError  # the waits never end
+
+    def give_up(self) -> None:
+        """Stop insisting: the process is to end although the store is away."""
+        self._stop_waiting.set()
+
+    def _act(self, permits: list[Permit], stops: list[tuple[int, Stop]]) -> None:
+        if permits:
+            self._hand_out(permits)
+        for fence, why in stops:
+            if fence in self.hand_held:
+                self.hands.stop(fence, why)
+        if self._acks:
+            acks, self._acks = self._acks, []
+            for future, value in acks:
+                future.set_result(value)
+        if self._just_ended:
+            just_ended, self._just_ended = self._just_ended, []
+            for number in just_ended:
+                for tell in self.ended.pop(number, ()):
+                    tell()
+
+    def _hand_out(self, permits: list[Permit]) -> None:
+        jobs: dict[int, Permit] = {}
+        for permit in permits:
+            number: Any = permit.ticket.id
+            if type(number) is int:
+                jobs[number] = permit
+                continue
+            waiting = self.slots_waiting.pop(number, None)
+            if waiting is not None and waiting.set_running_or_notify_cancel():
+                waiting.set_result(permit)
+            else:  # nobody is there any more
+                self.finished(number, permit.fence, Outcome.cancelled(), None)
+        if not jobs:
+            return
+        works: list[Work] = []
+        for errand in self.insist(lambda: self.store.errands(list(jobs))):
+            permit = jobs.pop(errand.id)
+            work = Work(permit, self.registry.types[permit.ticket.type], errand)
+            self.hand_held[permit.fence] = work
+            works.append(work)
+        self.hands.start(works)
+        for number, permit in jobs.items():
+            lost = Outcome.failed("its payload is not in the store any more", fatal=True)
+            self.finished(number, permit.fence, lost, None)
+
+
+def _growing_waits() -> Iterator[float]:
+    wait_s = 0.05
+    while True:
+        yield wait_s
+        wait_s = min(wait_s * 2, 2.0)

@@ -1,0 +1,193 @@
+"""What operators and programs ask the engine to do. Everything here runs in the brain's turn."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headway.core import IllegalTransition, Outcome, Permit, State, Ticket
+from headway.core.change import UnknownTicket
+from headway.core.explain import Explanation
+from headway.core.lifecycle import TERMINAL, Event
+from headway.engine.intake import remember
+from headway.errors import UnknownJob
+from headway.store.records import Schedule
+
+if TYPE_CHECKING:
+    from headway.engine.brain import Brain
+
+
+class Controls:
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self._core = brain.core
+
+    # ------------------------------------------------------------------ jobs
+
+    def cancel(self, id: int, now: float) -> State:
+        return self._core.cancel(self._open(id, Event.CANCEL).id, now)
+
+    def pause(self, id: int, now: float) -> State:
+        return self._core.pause(self._open(id, Event.PAUSE).id, now)
+
+    def resume(self, id: int, now: float) -> State:
+        ticket = self._open(id, Event.RESUME)
+        asked = ticket.asked
+        state = self._core.resume(id, now)
+        if asked is not None:
+            self._brain.ledger.touch(ticket)
+            self._brain.record(now, "resume", job=id)
+        return state
+
+    def prioritise(self, id: int, priority: int, now: float) -> State:
+        ticket = self._open(id, Event.POSTPONE)
+        self._core.prioritise(id, priority, now)
+        return self._noted(ticket, "prioritise", str(priority), now)
+
+    def pin(self, id: int, now: float) -> State:
+        ticket = self._open(id, Event.POSTPONE)
+        self._core.pin(id, now)
+        return self._noted(ticket, "pin", "", now)
+
+    def reschedule(self, id: int, not_before: float, now: float) -> State:
+        ticket = self._open(id, Event.POSTPONE)
+        self._core.reschedule(id, not_before, now)
+        return self._noted(ticket, "reschedule", "", now)
+
+    def replace(self, id: int, not_before: float, priority: int, now: float) -> None:
+        """The payload is another one already; the rest follows, unless the job has started."""
+        ticket = self._core.tickets.get(id)
+        if ticket is None or ticket.state is State.RUNNING:
+            return
+        self._core.prioritise(id, priority, now)
+        if id not in self._brain.waits:
+            self._core.reschedule(id, not_before, now)
+        self._noted(ticket, "replace", "", now)
+
+    def retry(self, id: int, now: float) -> State:
+        """A new round of attempts for a job that has ended."""
+        brain = self._brain
+        if id in self._core.tickets:
+            raise IllegalTransition(self._core.tickets[id].state, Event.RETRY_BY_OPERATOR)
+        rows = brain.store.load_some([id])
+        if not rows:
+            raise UnknownJob(f"there is no job {id}; it never existed, or its record was purged")
+        row = rows[0]
+        if row.schedule is not None:
+            row = row._replace(schedule=None)  # the schedule has planned its next one already
+        ticket = brain.tickets.make(row)
+        ticket.state = State(row.state)
+        remember(brain, row._replace(unique_scope=None))
+        self._core.retry(ticket, now)
+        return ticket.state
+
+    def explain(self, id: int, now: float) -> Explanation:
+        ticket = self._open(id, None)
+        if id in self._brain.waits:
+            others = ", ".join(str(each) for each in self._brain.waits.blockers(id))
+            return Explanation(ticket.state, "after", detail=f"jobs {others}", since=ticket.since)
+        return self._core.explain(id, now)
+
+    def _open(self, id: int, event: Event | None) -> Ticket:
+        ticket = self._core.tickets.get(id)
+        if ticket is not None:
+            return ticket
+        state = self._brain.store.states([id]).get(id)
+        if state is None:
+            raise UnknownJob(f"there is no job {id}; it never existed, or its record was purged")
+        if event is not None and State(state) in TERMINAL:
+            raise IllegalTransition(State(state), event)
+        raise UnknownTicket(f"job {id} is {state}")
+
+    def _noted(self, ticket: Ticket, what: str, detail: str, now: float) -> State:
+        self._brain.ledger.touch(ticket)
+        self._brain.record(now, what, job=ticket.id, detail=detail)  # type: ignore[arg-type]
+        return ticket.state
+
+    # ------------------------------------------------------------------ gates and settings
+
+    def gate(self, what: dict[str, Any], now: float) -> None:
+        """{"do": pause|resume|close|open, "kind", "name", "tenant"?, "until"?, "why"?}"""
+        gates = self._core.gates
+        kind, name, tenant = what["kind"], what["name"], what.get("tenant")
+        match what["do"]:
+            case "pause":
+                gates.pause(kind, name, now, tenant=tenant)
+            case "resume":
+                gates.resume(kind, name, now, tenant=tenant)
+            case "close":
+                until, why = float(what["until"]), str(what.get("why", "closed by an operator"))
+                gates.close(kind, name, now, until=until, why=why, tenant=tenant)
+            case "open":
+                gates.open(kind, name, now, tenant=tenant)
+            case unknown:
+                raise ValueError(f"a gate can pause, resume, close or open, not {unknown!r}")
+        self._brain.record(
+            now, f"gate_{what['do']}", subject=f"{kind}:{name}", detail=str(what.get("why", ""))
+        )
+
+    def set(self, kind: str, name: str, value: dict[str, Any] | None, now: float) -> None:
+        """An operator's setting for a gate; None resets it to what code, file and environment
+        say.
+        """
+        brain = self._brain
+        policy = brain.settings.put(kind, name, value)
+        if policy is None:
+            self._core.gates.withdraw(kind, name, now)
+        else:
+            self._core.gates.declare(kind, name, policy, now)
+        text = None if value is None else msgspec.json.encode(value).decode()
+        brain.batch.settings.append((kind, name, text, now))
+        brain.record(now, "set", subject=f"{kind}:{name}", detail=text or "reset")
+
+    # ------------------------------------------------------------------ schedules
+
+    def schedule(self, row: Schedule, now: float) -> None:
+        brain = self._brain
+        open_job = brain.schedules.jobs.get(row.name)
+        ticket = None if open_job is None else self._core.tickets.get(open_job)
+        running = ticket is not None and ticket.state is State.RUNNING
+        replaced = brain.schedules.put(row, brain.batch, now, running=running)
+        self._drop(replaced, now)
+
+    def unschedule(self, name: str, now: float) -> None:
+        brain = self._brain
+        if name not in brain.schedules.rows:
+            raise ValueError(f"there is no schedule {name!r}")
+        self._drop(brain.schedules.remove(name, brain.batch), now)
+        brain.record(now, "unschedule", subject=f"schedule:{name}")
+
+    def pause_schedule(self, name: str, paused: bool, now: float) -> None:
+        brain = self._brain
+        if name not in brain.schedules.rows:
+            raise ValueError(f"there is no schedule {name!r}")
+        self._drop(brain.schedules.pause(name, paused, brain.batch, now), now)
+        what = "pause_schedule" if paused else "resume_schedule"
+        brain.record(now, what, subject=f"schedule:{name}")
+
+    def _drop(self, job: int | None, now: float) -> None:
+        """Cancel an occurrence that is not wanted any more; one that runs may end."""
+        ticket = None if job is None else self._core.tickets.get(job)
+        if ticket is None or ticket.state is State.RUNNING:
+            return
+        extra = self._brain.extras.get(ticket.id)  # type: ignore[call-overload]
+        if extra is not None:
+            self._brain.schedules.jobs.pop(extra.schedule, None)
+            extra.schedule = None  # so that nothing follows from its end
+        self._core.cancel(ticket.id, now, "its schedule has changed")
+
+    # ------------------------------------------------------------------ slots
+
+    def acquire(self, ticket: Ticket, waiting: Future[Permit], now: float) -> None:
+        self._core.submit(ticket, now)
+        self._brain.slots_waiting[ticket.id] = waiting
+
+    def leave_line(self, ticket: Ticket, now: float) -> None:
+        """Whoever waited for a slot does not want it any more."""
+        if ticket.id in self._core.tickets and ticket.state is not State.RUNNING:
+            self._core.cancel(ticket.id, now)
+
+    def give_back(self, permit: Permit, outcome: Outcome, now: float) -> bool:
+        return self._core.finish(permit.ticket.id, permit.fence, outcome, now) is not None

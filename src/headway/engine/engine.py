@@ -1,0 +1,150 @@
+"""The engine: a brain in a thread, hands beside it, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from headway.core import Outcome
+from headway.engine.brain import Brain
+from headway.engine.clock import Clock, SystemClock
+from headway.engine.hands.local import LocalHands
+from headway.engine.recovery import load
+from headway.engine.registry import Registry
+from headway.engine.retention import Retention
+from headway.engine.settings import Settings
+from headway.errors import EngineStopped
+from headway.store import Store
+
+T = TypeVar("T")
+
+logger = logging.getLogger("headway")
+
+GRACE_S = 6.0  # for works that were told to stop, a little longer than programs get to end
+
+
+class Engine:
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        settings: Settings,
+        *,
+        clock: Clock | None = None,
+        threads: int = 16,
+        payload_limit: int = 1_048_576,
+        retention: Retention | None = None,
+    ) -> None:
+        self._store = store
+        self._clock = clock or SystemClock()
+        self._wake = threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._hands = LocalHands(
+            self._loop, self._clock.now, threads=threads, payload_limit=payload_limit
+        )
+        self.brain = Brain(store, registry, settings, self._clock, self._hands, wake=self._ring)
+        self._hands.brain = self.brain
+        self._retention = retention or Retention()
+        self._stopping = False
+        self._idle = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+
+    def _ring(self) -> None:
+        if not self._wake.is_set():
+            self._wake.set()
+
+    # ------------------------------------------------------------------ starting
+
+    def start(self) -> None:
+        """Load what is there, then work. Errors of the store are raised here."""
+        load(self.brain)
+        self._retention.plan(self._clock.now())
+        for target, name in ((self._work, "headway-hands"), (self._think, "headway-brain")):
+            thread = threading.Thread(target=target, name=name, daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _work(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_forever()
+
+    def _think(self) -> None:
+        brain, wake, clock = self.brain, self._wake, self._clock
+        try:
+            while True:
+                wake.clear()
+                next_at = min(brain.turn(), self._retention.look(self._store, clock.now()))
+                if self._stopping and not brain.hand_held:
+                    self._idle.set()
+                    if self._threads_may_end:
+                        break
+                wait_s = next_at - clock.now()
+                if wait_s > 0:
+                    wake.wait(min(wait_s, 3600.0))
+        except BaseException as error:
+            self.error = error
+            logger.error("the engine has stopped: %s", error)
+        finally:
+            self._idle.set()
+            self.done.set()
+
+    _threads_may_end = False
+
+    # ------------------------------------------------------------------ asking
+
+    def ask(self, call: Callable[[float], T]) -> Future[T]:
+        if self.done.is_set():
+            raise EngineStopped(f"the engine has stopped: {self.error or 'it was asked to'}")
+        return self.brain.ask(call)
+
+    # ------------------------------------------------------------------ stopping
+
+    def stop(self, drain_s: float = 30.0) -> None:
+        """Start nothing more, let what runs end within the time, then give the rest back
+        without a burnt attempt.
+        """
+        if self._threads and not self.done.is_set():
+            deadline = time.monotonic() + max(drain_s, 0.0)
+            self._stopping = True
+            with contextlib.suppress(EngineStopped):
+                self.ask(self._stop_granting)
+            self._idle.wait(max(deadline - time.monotonic(), 0.0))
+            if not self._idle.is_set():
+                self._hands.stop_all("shutdown")
+                self._idle.wait(GRACE_S)
+            with contextlib.suppress(EngineStopped):
+                self.ask(self._give_all_back)
+            self._threads_may_end = True
+            self._ring()
+            if not self.done.wait(GRACE_S):
+                self.brain.give_up()  # the store is away; what is not stored will be lost leases
+                self.done.wait(GRACE_S)
+        self._end_hands()
+        self._store.leave()
+
+    def _stop_granting(self, now: float) -> None:
+        self.brain.granting = False
+
+    def _give_all_back(self, now: float) -> None:
+        for fence, work in list(self.brain.hand_held.items()):
+            self.brain.core.finish(work.id, fence, Outcome.returned(), now)
+            del self.brain.hand_held[fence]
+
+    def _end_hands(self) -> None:
+        self._hands.close()
+        if self._threads:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._threads[0].join(GRACE_S)
+        if not self._loop.is_running():
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.run_until_complete(asyncio.sleep(0))
+            self._loop.close()

@@ -1,0 +1,75 @@
+"""From what a handler returned or raised to the outcome of its attempt."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from headway.core import Kind, Outcome
+from headway.core.classify import classify_exception, outcome_of, parse_retry_after
+from headway.engine.hands.context import RunningJob, Stopped
+from headway.outcomes import Verdict
+
+Judged = tuple[Outcome, str | None]
+
+
+def judge_value(value: Any, limit: int) -> Judged:
+    if value is None:
+        return Outcome.ok(), None
+    if isinstance(value, Verdict):
+        return value.outcome(), None
+    try:
+        text = msgspec.json.encode(value).decode()
+    except (TypeError, ValueError, OverflowError) as error:
+        why = f"the job did its work, but its result is no JSON: {error}"
+        return Outcome.failed(why, fatal=True), None
+    if len(text) > limit:
+        why = f"the result has {len(text)} characters, and {limit} are allowed; store it elsewhere"
+        return Outcome.failed(why, fatal=True), None
+    return Outcome.ok(), text
+
+
+def judge_error(job: RunningJob, error: BaseException, now: float) -> Outcome:
+    if job.stop is not None and isinstance(error, asyncio.CancelledError | Stopped):
+        return stopped(job)
+    if isinstance(error, Verdict):
+        return error.outcome()
+    if isinstance(error, asyncio.CancelledError):
+        return Outcome.failed("the handler was cancelled from within")
+    job.log("".join(traceback.format_exception(error, limit=-20)), level="error")
+    answer = classify_exception(error, types=job.work.type.meanings)
+    if answer.retry_after_s is None:
+        answer = replace(answer, retry_after_s=_told_to_wait(error, now))
+    outcome = outcome_of(answer, error=describe(error))
+    return outcome if outcome.kind is Kind.PUSHBACK else replace(outcome, retry_after_s=None)
+
+
+def stopped(job: RunningJob) -> Outcome:
+    """The work has ended because it was asked to."""
+    match job.stop:
+        case "timeout":
+            why = f"it took longer than {job.work.timeout_s:g} s and was stopped"
+            return Outcome.failed(why, upstream_fault=True)
+        case "shutdown":
+            return Outcome.returned()
+        case _:
+            return Outcome.cancelled()
+
+
+def describe(error: BaseException) -> str:
+    name, text = type(error).__name__, str(error)
+    return f"{name}: {text}" if text else name
+
+
+def _told_to_wait(error: BaseException, now: float) -> float | None:
+    """The Retry-After of the answer that an HTTP client's exception carries."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    try:
+        value = None if headers is None else headers.get("Retry-After")
+    except Exception:  # a foreign class; an error here must not hide the first one
+        return None
+    return parse_retry_after(value, now) if isinstance(value, str) else None

@@ -1,0 +1,187 @@
+"""The hands of this process: async handlers as tasks of one loop, others in threads.
+
+The loop has a thread of its own, apart from the brain's: a handler that blocks it delays other
+handlers, but no decision, no commit and no lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import threading
+from collections.abc import Callable
+from heapq import heappop, heappush
+from queue import SimpleQueue
+from typing import Protocol
+
+from headway.core import Outcome
+from headway.core.ticket import Stop
+from headway.engine.hands import Work
+from headway.engine.hands.context import Reporter, RunningJob, Stopped, current
+from headway.engine.hands.judging import judge_error, judge_value
+
+ASK_AGAIN_S = 5.0  # after so long a handler that ignored an order to stop gets it once more
+
+
+class Brain(Reporter, Protocol):
+    def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None: ...
+
+
+class LocalHands:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        now: Callable[[], float],
+        *,
+        threads: int,
+        payload_limit: int,
+    ) -> None:
+        self.brain: Brain
+        self._loop = loop
+        self._now = now
+        self._payload_limit = payload_limit
+        self._running: dict[int, RunningJob] = {}
+        self._ends: list[tuple[float, int]] = []  # when a work times out
+        self._alarm: asyncio.TimerHandle | None = None
+        self._max_threads = threads  # 0: run plain functions in the loop, one after the other
+        self._threads: list[threading.Thread] = []
+        self._idle = 0
+        self._queue: SimpleQueue[RunningJob | None] = SimpleQueue()
+
+    # ------------------------------------------------------------------ from the brain
+
+    def start(self, works: list[Work]) -> None:
+        self._loop.call_soon_threadsafe(self._start, works)
+
+    def stop(self, fence: int, why: Stop) -> None:
+        self._loop.call_soon_threadsafe(self._stop, fence, why.value)
+
+    def stop_all(self, why: str) -> None:
+        self._loop.call_soon_threadsafe(self._stop_all, why)
+
+    def close(self) -> None:
+        for _ in self._threads:
+            self._queue.put(None)
+
+    # ------------------------------------------------------------------ in the loop
+
+    def _start(self, works: list[Work]) -> None:
+        for work in works:
+            job = RunningJob(work, self.brain, self._loop, self._now, self._payload_limit)
+            self._running[work.fence] = job
+            heappush(self._ends, (self._loop.time() + work.timeout_s, work.fence))
+            if work.type.is_async:
+                job.task = self._loop.create_task(self._run(job))
+            elif self._max_threads == 0:
+                self._loop.call_soon(self._run_plain, job)
+            else:
+                self._to_thread(job)
+        self._set_alarm()
+
+    async def _run(self, job: RunningJob) -> None:
+        current.set(job)
+        work = job.work
+        try:
+            arguments = work.type.decode(work.args)
+            value = await work.type.handler(**arguments)
+        except BaseException as error:
+            outcome, result = judge_error(job, error, self._now()), None
+        else:
+            outcome, result = judge_value(value, self._payload_limit)
+        self._ended(job, outcome, result)
+
+    def _ended(self, job: RunningJob, outcome: Outcome, result: str | None) -> None:
+        self._running.pop(job.work.fence, None)
+        job.flush()
+        self.brain.finished(job.work.id, job.work.fence, outcome, result)
+
+    # ------------------------------------------------------------------ stopping
+
+    def _set_alarm(self) -> None:
+        ends = self._ends
+        while ends and ends[0][1] not in self._running:
+            heappop(ends)
+        if ends and (self._alarm is None or self._alarm.when() > ends[0][0]):
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = self._loop.call_at(ends[0][0], self._time_out)
+
+    def _time_out(self) -> None:
+        self._alarm = None
+        ends = self._ends
+        while ends and ends[0][0] <= self._loop.time():
+            self._stop(heappop(ends)[1], "timeout")
+        self._set_alarm()
+
+    def _stop(self, fence: int, why: str) -> None:
+        job = self._running.get(fence)
+        if job is None:
+            return
+        job.stop = why
+        if why != "pause":
+            self._interrupt(job)
+        for group in list(job.groups):
+            self._loop.create_task(group.end())
+
+    def _stop_all(self, why: str) -> None:
+        for fence in list(self._running):
+            self._stop(fence, why)
+
+    def _interrupt(self, job: RunningJob) -> None:
+        """Stop it where it stands, and again if it goes on as if it had not heard."""
+        if self._running.get(job.work.fence) is not job:
+            return
+        if job.task is not None:
+            job.task.cancel()
+        else:
+            with job.lock:
+                if job.thread_id is not None:
+                    _raise_in(job.thread_id)
+        self._loop.call_later(ASK_AGAIN_S, self._interrupt, job)
+
+    # ------------------------------------------------------------------ plain functions
+
+    def _to_thread(self, job: RunningJob) -> None:
+        self._queue.put(job)
+        if len(self._threads) < min(self._max_threads, len(self._running)):
+            thread = threading.Thread(
+                target=self._serve, name=f"headway-hand-{len(self._threads)}", daemon=True
+            )
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                job = self._queue.get()
+                if job is None:
+                    return
+                self._run_plain(job)
+            except Stopped:
+                continue  # meant for a job that ended at this very moment
+
+    def _run_plain(self, job: RunningJob) -> None:
+        work = job.work
+        token = current.set(job)
+        try:
+            with job.lock:
+                job.thread_id = threading.get_ident()
+            try:
+                job.check()
+                value = work.type.handler(**work.type.decode(work.args))
+            finally:
+                with job.lock:
+                    job.thread_id = None
+        except BaseException as error:
+            outcome, result = judge_error(job, error, self._now()), None
+        else:
+            outcome, result = judge_value(value, self._payload_limit)
+        current.reset(token)
+        self._loop.call_soon_threadsafe(self._ended, job, outcome, result)
+
+
+def _raise_in(thread_id: int) -> None:
+    """Python's way to end a thread: an exception at its next instruction. It does not reach a
+    thread that waits inside a call to C; such work belongs into a process (`job.run`).
+    """
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread_id), ctypes.py_object(Stopped))

@@ -1,0 +1,211 @@
+"""Programs that jobs run: each in a process group of its own that can really be ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from headway.engine.hands.context import RunningJob, Stopped
+from headway.outcomes import Duration, seconds
+
+LAUNCHER = str(Path(__file__).with_name("launcher.py"))
+MEMORY_MB = 500
+GRACE_S = 5.0  # between asking to end and killing
+LOOK_S = 0.25  # how often memory is looked at
+KEEP = 64 * 1024  # bytes of output kept from its start, and again from its end
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """How a program ended, and what it said."""
+
+    command: tuple[str, ...]
+    code: int
+    stdout: str
+    stderr: str
+    peak_mb: float
+
+
+class ProgramFailed(Exception):
+    """A program ended with another code than 0."""
+
+    def __init__(self, completed: Completed) -> None:
+        tail = completed.stderr.strip()[-500:]
+        super().__init__(f"{completed.command[0]} ended with code {completed.code}: {tail}")
+        self.completed = completed
+
+
+class ProgramTimeout(TimeoutError):
+    """A program took longer than it was given, and was ended."""
+
+
+class ProgramTooLarge(MemoryError):
+    """A program used more memory than it was given, and was ended."""
+
+
+class Output:
+    """What comes through a pipe, in bounded memory: the start and the end of it."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._dropped = 0
+
+    async def read(self, pipe: asyncio.StreamReader) -> None:
+        while chunk := await pipe.read(65_536):
+            room = KEEP - len(self._head)
+            if room > 0:
+                self._head += chunk[:room]
+                chunk = chunk[room:]
+            self._tail += chunk
+            if len(self._tail) > 2 * KEEP:
+                self._drop()
+
+    def _drop(self) -> None:
+        excess = len(self._tail) - KEEP
+        if excess > 0:
+            del self._tail[:excess]
+            self._dropped += excess
+
+    def text(self) -> str:
+        self._drop()
+        middle = f"\n… {self._dropped} bytes left out …\n".encode() if self._dropped else b""
+        return bytes(self._head + middle + self._tail).decode("utf-8", "replace")
+
+
+class Group:
+    """A running program and its children."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self.pid = process.pid
+        self.peak_mb = 0.0
+
+    def signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, number)
+
+    async def end(self) -> None:
+        """Ask, wait, kill. Returns when the program is gone."""
+        self.signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(asyncio.shield(self.process.wait()), GRACE_S)
+        except TimeoutError:
+            self.signal(signal.SIGKILL)
+            await self.process.wait()
+        self.signal(signal.SIGKILL)  # children that outlived it
+
+    def memory_mb(self) -> float:
+        """Of the program and all of its children."""
+        total = 0
+        try:
+            leader = psutil.Process(self.pid)
+            for each in [leader, *leader.children(recursive=True)]:
+                with contextlib.suppress(psutil.Error):
+                    total += each.memory_info().rss
+        except psutil.Error:
+            return self.peak_mb
+        mb = total / 1_000_000
+        self.peak_mb = max(self.peak_mb, mb)
+        return mb
+
+    async def watch(self, limit_mb: float) -> None:
+        """Returns when the program uses more memory than it may."""
+        while self.memory_mb() <= limit_mb:
+            await asyncio.sleep(LOOK_S)
+
+
+async def run(
+    job: RunningJob,
+    command: Sequence[str],
+    *,
+    timeout: Duration | None = None,
+    memory_mb: float = MEMORY_MB,
+    check: bool = True,
+    cwd: str | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Completed:
+    """Run a program to its end. Raises ProgramFailed (unless `check` is off), ProgramTimeout,
+    ProgramTooLarge; cancelling, pausing or timing out the job ends the program first.
+    """
+    job.check()
+    if isinstance(command, str) or not command:
+        raise TypeError("a command is a list of words, such as ['ls', '-l']; no shell reads it")
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), *command,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE, cwd=cwd, env=None if env is None else dict(env),
+        start_new_session=True,
+    )  # fmt: skip
+    group = Group(process)
+    job.groups.add(group)
+    with contextlib.suppress(psutil.Error):
+        job.note_process(process.pid, psutil.Process(process.pid).create_time())
+    out, err = Output(), Output()
+    assert process.stdout is not None
+    assert process.stderr is not None
+    pipes = asyncio.gather(out.read(process.stdout), err.read(process.stderr))
+    ending = asyncio.ensure_future(process.wait())
+    watch = asyncio.ensure_future(group.watch(memory_mb))
+    try:
+        limit_s = None if timeout is None else seconds(timeout)
+        await asyncio.wait({ending, watch}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        if not ending.done():
+            over = watch.done()
+            await group.end()
+            if job.stop is not None:
+                raise Stopped(job.stop)
+            raise _too_large(command, memory_mb) if over else _too_late(command, limit_s)
+        group.signal(signal.SIGKILL)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(pipes), GRACE_S)
+    finally:
+        await _clean_up(job, group, watch, pipes)
+    if job.stop is not None:
+        raise Stopped(job.stop)
+    completed = Completed(
+        tuple(command), process.returncode or 0, out.text(), err.text(), group.peak_mb
+    )
+    if check and completed.code != 0:
+        raise ProgramFailed(completed)
+    return completed
+
+
+async def _clean_up(
+    job: RunningJob,
+    group: Group,
+    watch: asyncio.Future[None],
+    pipes: asyncio.Future[tuple[None, None]],
+) -> None:
+    watch.cancel()
+    if group.process.returncode is None:
+        # Cancelled from outside; shielded, since the program must be gone before the lease is.
+        await asyncio.shield(group.end())
+    pipes.cancel()
+    await asyncio.gather(watch, pipes, return_exceptions=True)
+    job.groups.discard(group)
+    job.note_process(None, None)
+
+
+def _too_large(command: Sequence[str], memory_mb: float) -> ProgramTooLarge:
+    return ProgramTooLarge(f"{command[0]} used more than {memory_mb:g} MB of memory and was ended")
+
+
+def _too_late(command: Sequence[str], limit_s: float | None) -> ProgramTimeout:
+    return ProgramTimeout(f"{command[0]} took longer than {limit_s:g} s and was ended")
+
+
+def kill_left_over(pid: int, started_at: float) -> None:
+    """End what a program of an engine that is gone has left behind, if it is still there."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if os.getsid(process.pid) == pid and process.create_time() >= started_at - 1.0:
+                os.kill(process.pid, signal.SIGKILL)

@@ -1,0 +1,149 @@
+"""What is new in the store: jobs and commands, from any process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headway.core import IllegalTransition, State, UnknownTicket
+from headway.engine.ledger import SUBMIT, Extra
+from headway.engine.tickets import FAR, PLAIN, Spec
+from headway.store.records import Command, OpenJob, Schedule
+
+if TYPE_CHECKING:
+    from headway.engine.brain import Brain
+
+CHUNK = 2_000  # jobs taken in during one turn, so that nobody waits long for a permit
+INF = float("inf")
+UNKNOWN_TYPE = "no worker knows this type"
+
+_spec = msgspec.json.Decoder(Spec)
+
+
+def take_in(brain: Brain, now: float) -> None:
+    """Submit the jobs that came since the last time."""
+    rows = brain.insist(lambda: brain.store.load_new(brain.seen_job, CHUNK))
+    if not rows:
+        return
+    if len(rows) == CHUNK:
+        brain.news = True
+    held = _holders(brain, [row.id for row in rows if row.waits])
+    for row in rows:
+        brain.seen_job = row.id
+        if row.id not in brain.core.tickets:
+            _submit(brain, row, held.get(row.id), now)
+
+
+def _submit(brain: Brain, row: OpenJob, others: list[int] | None, now: float) -> None:
+    remember(brain, row)
+    not_before = None
+    if others is not None:
+        not_before = hold_back(brain, row, others)
+    ticket = brain.tickets.make(row, not_before=not_before)
+    know_type(brain, ticket.type, now)
+    if now >= ticket.deadline:
+        # It came too late already; the core tells it from one that may still run.
+        brain.core.replay(ticket, State.PENDING, now, since=now)
+        brain.record(now, SUBMIT, job=row.id)
+    else:
+        brain.core.submit(ticket, now)
+        if ticket.state.value == row.state:
+            brain.fresh.add(row.id)
+    if others is not None and not others:
+        brain.waits.forget(row.id)
+        brain.release(row.id, now)
+
+
+def remember(brain: Brain, row: OpenJob) -> None:
+    """Keep what the core does not know, for the few jobs that need it."""
+    spec = PLAIN if row.spec is None else _spec.decode(row.spec)
+    if row.unique_scope is None and row.schedule is None and spec.keep_result_s is None:
+        return
+    brain.extras[row.id] = extra = Extra()
+    extra.unique = row.unique_scope
+    extra.keep_result_s = spec.keep_result_s
+    extra.schedule = row.schedule
+    if row.schedule is not None:
+        brain.schedules.jobs[row.schedule] = row.id
+
+
+def hold_back(brain: Brain, row: OpenJob, others: list[int]) -> float:
+    """A job that waits for others is due when they are done."""
+    extra = brain.extras.setdefault(row.id, Extra())
+    extra.not_before = row.not_before
+    brain.waits.add(row.id, others)
+    return FAR
+
+
+def know_type(brain: Brain, name: str, now: float) -> None:
+    if name not in brain.registry.types and name not in brain.unknown_types:
+        brain.unknown_types.add(name)
+        brain.core.gates.close("type", name, now, until=INF, why=UNKNOWN_TYPE)
+
+
+def _holders(brain: Brain, ids: list[int]) -> dict[int, list[int]]:
+    """For each of these jobs, the jobs it must still wait for. One that waits for a job that has
+    failed, or was never there, is cancelled when it is looked at first: it waits for job 0.
+    """
+    if not ids:
+        return {}
+    pairs = brain.insist(lambda: brain.store.waits(ids))
+    states = brain.insist(lambda: brain.store.states({other for _, other in pairs}))
+    held: dict[int, list[int]] = {number: [] for number in ids}
+    for number, other in pairs:
+        state = states.get(other)
+        if state != State.COMPLETED.value:
+            held[number].append(other)
+            if other not in brain.core.tickets and other <= brain.seen_job:
+                brain.broken.append((number, other, state or "is not there"))
+    return held
+
+
+# ---------------------------------------------------------------------- commands
+
+
+def obey_commands(brain: Brain, now: float) -> None:
+    for number, other, state in brain.broken:
+        if number in brain.core.tickets:
+            brain.waits.forget(number)
+            brain.core.cancel(number, now, f"job {other}, which it was to follow, {state}")
+    brain.broken.clear()
+    commands = brain.insist(lambda: brain.store.commands(brain.seen_command, CHUNK))
+    if len(commands) == CHUNK:
+        brain.news = True
+    for command in commands:
+        brain.seen_command = command.id
+        try:
+            _obey(brain, command, now)
+        except (IllegalTransition, UnknownTicket, ValueError, KeyError) as error:
+            subject = f"{command.verb} {command.target}"
+            brain.record(now, "command_refused", detail=str(error), subject=subject)
+
+
+def _obey(brain: Brain, command: Command, now: float) -> None:
+    args = msgspec.json.decode(command.args)
+    controls = brain.controls
+    match command.verb:
+        case "cancel" | "pause" | "resume" | "retry" | "pin":
+            getattr(controls, command.verb)(int(command.target), now)
+        case "prioritise":
+            controls.prioritise(int(command.target), args, now)
+        case "replace":
+            not_before, priority = args
+            controls.replace(int(command.target), not_before, priority, now)
+        case "reschedule":
+            controls.reschedule(int(command.target), args, now)
+        case "schedule":
+            controls.schedule(msgspec.convert(args, Schedule), now)
+        case "unschedule":
+            controls.unschedule(command.target, now)
+        case "pause_schedule" | "resume_schedule":
+            controls.pause_schedule(command.target, command.verb == "pause_schedule", now)
+        case "gate":
+            controls.gate(args, now)
+        case "set":
+            kind, _, name = command.target.partition(":")
+            controls.set(kind, name, args, now)
+        case _:
+            raise ValueError(f"this engine knows no command {command.verb!r}; upgrade it")

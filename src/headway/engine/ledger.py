@@ -1,0 +1,95 @@
+"""The ledger of one turn: what the core has changed, as rows for the store."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from headway.core import Change, Core, Event, State
+from headway.core.lifecycle import TERMINAL
+from headway.core.memory import address_of, dump
+from headway.core.ticket import Ticket
+from headway.engine.tickets import standing, tries_text
+from headway.store.records import Batch, UniqueScope
+
+_encode = msgspec.json.encode
+
+SUBMIT = "submit"
+MAX_DETAIL = 4_000  # characters of an error that are worth keeping
+
+
+class Extra:
+    """What the engine remembers of the few jobs that need it."""
+
+    __slots__ = ("keep_result_s", "not_before", "schedule", "unique")
+
+    def __init__(self) -> None:
+        self.unique: str | None = None
+        self.schedule: str | None = None
+        self.keep_result_s: float | None = None
+        self.not_before: float | None = None  # when it is due once no other job holds it back
+
+
+class Ledger:
+    def __init__(self, core: Core, extras: dict[int, Extra]) -> None:
+        self._core = core
+        self._extras = extras
+        self._moved: dict[int, tuple[Ticket, str | None, int]] = {}
+
+    def enter(self, change: Change, batch: Batch, *, stored: bool = False) -> None:
+        """One transition. `stored`: the job stands in the store like this already."""
+        ticket = change.ticket
+        event = SUBMIT if change.event is None else change.event.value
+        before = None if change.before is None else change.before.value
+        detail = clean(change.detail)
+        row = (change.at, ticket.id, event, before, change.after.value, change.fence, detail, None)
+        batch.events.append(row)
+        number: Any = ticket.id
+        if change.event is Event.RETRY_BY_OPERATOR:
+            batch.reopened.append(number)
+        if not stored:
+            self._moved[number] = (ticket, detail or None, change.fence)
+        extra = self._extras.get(number) if self._extras else None
+        if extra is not None and extra.unique is not None:
+            leaves = change.event is Event.GRANT and extra.unique == UniqueScope.QUEUED.value
+            if leaves or change.after in TERMINAL:
+                extra.unique = None
+                batch.freed.append(number)
+
+    def touch(self, ticket: Ticket) -> None:
+        """Something else about an open job has changed: its priority, its pin, a stop asked for."""
+        fence = ticket.permit.fence if ticket.permit else 0
+        self._moved.setdefault(ticket.id, (ticket, None, fence))  # type: ignore[arg-type]
+
+    def close(self, batch: Batch) -> None:
+        """The last word on each job that moved, and on each gate."""
+        for number, (ticket, detail, fence) in self._moved.items():
+            state = ticket.state
+            if state in TERMINAL:
+                tries = None if ticket.tries is None else tries_text(ticket.tries)
+                error = detail if state is not State.COMPLETED else None
+                batch.ended.append((number, state.value, ticket.since, tries, error))
+                continue
+            extra = self._extras.get(number) if self._extras else None
+            not_before = ticket.not_before
+            if extra is not None and extra.not_before is not None:
+                not_before = extra.not_before
+            batch.moved.append(standing(ticket, not_before, detail, fence))
+        self._moved.clear()
+        touched = self._core.admission.touched
+        if touched:
+            for gate in touched:
+                state_now = dump(self._core, gate)
+                text = None if state_now is None else _encode(state_now).decode()
+                batch.gates.append((*address_of(gate), text))
+            touched.clear()
+
+
+def clean(text: str) -> str:
+    """An error as it may be stored: bounded, and without what no database takes."""
+    if not text:
+        return text
+    if len(text) > MAX_DETAIL:
+        text = text[: MAX_DETAIL // 2] + " … " + text[-MAX_DETAIL // 2 :]
+    return text.replace("\x00", "\\0").encode("utf-8", "replace").decode("utf-8")

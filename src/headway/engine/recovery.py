@@ -1,0 +1,98 @@
+"""Starting: what the last engine left is replayed into a new core. There is no other restart."""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from headway.core import Outcome, State
+from headway.core.memory import load as load_gate
+from headway.engine.hands.processes import kill_left_over
+from headway.engine.intake import hold_back, know_type, remember
+from headway.store.records import OpenJob
+
+if TYPE_CHECKING:
+    from headway.engine.brain import Brain
+
+MANY = 10_000
+LOST = "the engine that ran it is gone"
+
+
+def load(brain: Brain) -> None:
+    """Everything that is open, then go on where the last engine stopped."""
+    store, core = brain.store, brain.core
+    now = core.advance(brain.clock.now())
+    left_by = store.enter(brain.heard)
+    brain.term, brain.seen_job, brain.seen_command = (
+        left_by.term,
+        left_by.seen_job,
+        left_by.seen_command,
+    )
+    brain.batch.seen_command = brain.seen_command
+    core.admission.fence = left_by.fence
+    brain.version = store.version()
+    _load_settings(brain)
+    for kind, name, tenant, state in store.gates():
+        load_gate(core, (kind, name, tenant), msgspec.json.decode(state), now)
+    for job, pid, started_at in store.processes():
+        kill_left_over(pid, started_at)
+        brain.batch.processes.append((job, None, None))
+    brain.schedules.load(store.schedules(), store.open_occurrences())
+    _load_jobs(brain, now)
+    # The holders of slots lived in the process that is gone.
+    brain.batch.slots_gone.extend(slot.fence for slot in store.slots())
+    for name in brain.schedules.orphans():
+        brain.schedules.replan(name, brain.batch, now)
+    brain.start_clocks(now)
+    core.admission.touched.clear()
+    if len(core.tickets) > MANY:
+        gc.collect()
+        gc.freeze()  # the core makes no cyclic garbage: there is no need to look at it again
+
+
+def _load_settings(brain: Brain) -> None:
+    brain.settings.load((kind, name, value) for kind, name, value, _ in brain.store.settings())
+    brain.settings.declare_all(brain.policies)
+
+
+def _load_jobs(brain: Brain, now: float) -> None:
+    core, tickets = brain.core, brain.tickets
+    waiting: dict[int, list[int]] = {}
+    for job, other in brain.store.waits():
+        waiting.setdefault(job, []).append(other)
+    running: list[OpenJob] = []
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        for row in brain.store.load_open(brain.seen_job):
+            if row.unique_scope or row.schedule or row.spec:
+                remember(brain, row)
+            know_type(brain, row.type, now)
+            if row.state == State.RUNNING.value:
+                running.append(row)
+                continue
+            not_before = hold_back(brain, row, waiting.get(row.id, [])) if row.waits else None
+            ticket = tickets.again(row, not_before=not_before)
+            if row.pin is not None:
+                core.replay_pin(ticket, row.pin)
+            core.replay(ticket, State(row.state), now, since=row.since)
+    finally:
+        if collecting:
+            gc.enable()
+    for row in running:
+        _take_back(brain, row, now)
+
+
+def _take_back(brain: Brain, row: OpenJob, now: float) -> None:
+    """Our own hands went with the engine, so a running job has lost its lease."""
+    ticket = brain.tickets.again(row)
+    asked = ticket.asked
+    granted_at = now if row.granted_at is None else min(row.granted_at, now)
+    brain.core.restore(
+        ticket, now, fence=row.fence, upstream=row.upstream, granted_at=granted_at,
+        expires_at=now + brain.core.lease_s,
+    )  # fmt: skip
+    ticket.asked = asked
+    brain.core.finish(row.id, row.fence, Outcome.lost(LOST), now)

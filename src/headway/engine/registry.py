@@ -1,0 +1,46 @@
+"""The types of jobs that this process knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headway.core import RetryPolicy
+from headway.core.classify import Meaning
+from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
+
+# Tools that stand for what the hands of one machine can do at once.
+ASYNC = "hands:async"
+THREADS = "hands:threads"
+
+
+@dataclass(slots=True)
+class JobType:
+    """What the engine must know to run a job: the handler and the rules around it."""
+
+    name: str
+    handler: Callable[..., Any]
+    is_async: bool
+    decode: Callable[[str], dict[str, Any]]  # the payload as arguments; ValueError if it is no fit
+    policy: RetryPolicy = DEFAULT_POLICY
+    tools: tuple[str, ...] = ()
+    keep_result_s: float = 86_400.0
+    meanings: Mapping[type[BaseException], Meaning] = field(default_factory=dict)
+
+    @property
+    def all_tools(self) -> tuple[str, ...]:
+        return (*self.tools, ASYNC if self.is_async else THREADS)
+
+
+class Registry:
+    def __init__(self) -> None:
+        self.types: dict[str, JobType] = {}
+
+    def add(self, job_type: JobType) -> None:
+        if job_type.name in self.types:
+            raise ValueError(f"two jobs have the type {job_type.name!r}; give one of them another")
+        self.types[job_type.name] = job_type
+
+    def policies(self) -> dict[str, RetryPolicy]:
+        return {**DEFAULT_POLICIES, **{name: each.policy for name, each in self.types.items()}}

@@ -1,0 +1,223 @@
+"""Settings of gates, in layers: code < file < environment < what an operator set at run time.
+
+A layer names only what it changes; the rest comes from the layers below it. What an operator has
+set is durable, shown as overridden, and can be reset.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from headway.core import BreakerRule, GatePolicy, PaceRule, Policies, PushbackRule, QuietRule
+from headway.core.recurrence import duration_s
+
+LAYERS = ("code", "file", "environment", "operator")
+KINDS = ("everything", "lane", "upstream", "tool", "type", "key")
+PREFIX = "HEADWAY_"
+
+Value = dict[str, Any]
+
+DURATIONS = frozenset(
+    {"every", "cooldown", "min_hold", "hold", "max_hold", "ban", "window", "open_for"}
+)
+FIELDS = DURATIONS - {"window", "open_for"} | {
+    "limit", "reserve", "per_minute", "per_second", "burst", "jitter", "by_cost", "quiet", "zone",
+    "breaker", "max_waiters", "tenant",
+}  # fmt: skip
+
+
+class Settings:
+    def __init__(self) -> None:
+        self._layers: dict[tuple[str, str], dict[str, Value]] = {}
+
+    def declare(self, layer: str, kind: str, name: str, value: Value) -> None:
+        """Add to a layer; wrong settings are refused here, before anything has changed."""
+        layers = {**self._layers.get((kind, name), {})}
+        layers[layer] = {**layers.get(layer, {}), **value}
+        policy_of(kind, merged(layers))
+        self._layers[kind, name] = layers
+
+    def put(self, kind: str, name: str, value: Value | None) -> GatePolicy | None:
+        """What an operator sets, or resets with None. None: nothing is declared any more."""
+        layers = {**self._layers.get((kind, name), {})}
+        layers.pop("operator", None)
+        if value is not None:
+            layers["operator"] = value
+        policy = policy_of(kind, merged(layers)) if layers else None
+        if layers:
+            self._layers[kind, name] = layers
+        else:
+            self._layers.pop((kind, name), None)
+        return policy
+
+    def load(self, rows: Iterable[tuple[str, str, str]]) -> None:
+        """What operators have set, from the store."""
+        for layers in self._layers.values():
+            layers.pop("operator", None)
+        for kind, name, value in rows:
+            self.declare("operator", kind, name, msgspec.json.decode(value))
+
+    def declare_all(self, policies: Policies) -> None:
+        for (kind, name), layers in self._layers.items():
+            if layers:
+                policies.declare(kind, name, policy_of(kind, merged(layers)))
+
+    def shown(self) -> list[dict[str, Any]]:
+        """What holds for each name, and which layer said so."""
+        rows = []
+        for (kind, name), layers in sorted(self._layers.items()):
+            value = merged(layers)
+            said_by = {
+                field: next(layer for layer in reversed(LAYERS) if field in layers.get(layer, {}))
+                for field in value
+            }
+            rows.append(
+                {
+                    "kind": kind,
+                    "name": name,
+                    "value": value,
+                    "from": said_by,
+                    "overridden": "operator" in layers,
+                }
+            )
+        return rows
+
+    def read_file(self, path: str) -> None:
+        """A TOML file: [lane.NAME], [upstream."*.example.com"], [tool.NAME], …"""
+        try:
+            tables = tomllib.loads(Path(path).read_text("utf-8"))
+        except OSError as error:
+            raise ValueError(f"the settings in {path} cannot be read: {error.strerror}") from error
+        except tomllib.TOMLDecodeError as error:
+            raise ValueError(f"{path} is not a TOML file: {error}") from error
+        for kind, names in tables.items():
+            if kind not in KINDS:
+                raise ValueError(f"{path} has a table [{kind}]; known are {', '.join(KINDS)}")
+            for name, value in names.items():
+                self.declare("file", kind, name, value)
+
+    def read_environment(self, environment: Mapping[str, str] = os.environ) -> None:
+        """HEADWAY_LANE__default__limit=4, HEADWAY_UPSTREAM__api.example.com__every=2s."""
+        for variable, text in environment.items():
+            parts = variable.removeprefix(PREFIX).split("__")
+            if not variable.startswith(PREFIX) or len(parts) != 3:
+                continue
+            kind, name, field = parts[0].lower(), parts[1], parts[2].lower()
+            if kind in KINDS:
+                try:
+                    value = msgspec.json.decode(text)
+                except msgspec.DecodeError:
+                    value = text
+                self.declare("environment", kind, name, {field: value})
+
+
+def merged(layers: Mapping[str, Value]) -> Value:
+    value: Value = {}
+    for layer in LAYERS:
+        value.update(layers.get(layer, {}))
+    return value
+
+
+def policy_of(kind: str, value: Value) -> GatePolicy:
+    """A policy from plain data; ValueError says what is wrong."""
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r} is no kind of gate; known are {', '.join(KINDS)}")
+    unknown = set(value) - FIELDS
+    if unknown:
+        raise ValueError(
+            f"{', '.join(sorted(unknown))} cannot be set; known are {', '.join(sorted(FIELDS))}"
+        )
+    tenant = value.get("tenant")
+    return GatePolicy(
+        cap=value.get("limit"),
+        reserve=value.get("reserve", 0),
+        pace=_pace(value),
+        cooldown_s=_seconds(value.get("cooldown", 0)),
+        min_hold_s=_seconds(value.get("min_hold", 0)),
+        quiet=_quiet(value),
+        breaker=_breaker(value.get("breaker")),
+        pushback=_pushback(value),
+        max_waiters=value.get("max_waiters"),
+        tenant=None if tenant is None else policy_of(kind, tenant),
+    )
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool) and value == 0:
+        return 0.0
+    return duration_s(value)
+
+
+def _pace(value: Value) -> PaceRule | None:
+    ways = [each for each in ("every", "per_minute", "per_second") if value.get(each) is not None]
+    if not ways:
+        return None
+    if len(ways) > 1:
+        raise ValueError(f"{' and '.join(ways)} say the same thing; set one of them")
+    if ways[0] == "every":
+        interval_s = duration_s(value["every"])
+    else:
+        rate = value[ways[0]]
+        if not isinstance(rate, int | float) or not rate > 0:
+            raise ValueError(f"{ways[0]} must be a number above 0, not {rate!r}")
+        interval_s = (60.0 if ways[0] == "per_minute" else 1.0) / rate
+    return PaceRule(
+        interval_s,
+        burst=value.get("burst", 1),
+        jitter=value.get("jitter", 0.0),
+        by_cost=value.get("by_cost", False),
+    )
+
+
+def _quiet(value: Value) -> QuietRule | None:
+    windows = value.get("quiet")
+    if not windows:
+        return None
+    zone = ZoneInfo(value.get("zone", "UTC"))
+
+    def offset_s(now: float) -> float:
+        offset = datetime.fromtimestamp(now, zone).utcoffset()
+        return 0.0 if offset is None else offset.total_seconds()
+
+    return QuietRule(tuple((_time_s(start), _time_s(end)) for start, end in windows), offset_s)
+
+
+def _time_s(text: Any) -> float:
+    hours, separator, minutes = str(text).partition(":")
+    if not separator or not hours.isdigit() or not minutes.isdigit() or int(minutes) > 59:
+        raise ValueError(f"{text!r} is no time of day; write it like 23:00")
+    return int(hours) * 3600.0 + int(minutes) * 60.0
+
+
+def _breaker(value: Any) -> BreakerRule | None:
+    if not value:
+        return None
+    if value is True:
+        return BreakerRule()
+    known = {
+        "window": "window_s", "open_for": "open_s", "share": "share", "at_least": "at_least",
+        "burst_share": "burst_share", "burst_at_least": "burst_at_least", "in_a_row": "in_a_row",
+    }  # fmt: skip
+    unknown = set(value) - set(known)
+    if unknown:
+        raise ValueError(
+            f"a breaker has no {', '.join(sorted(unknown))}; known: {', '.join(known)}"
+        )
+    settings: dict[str, Any] = {
+        known[k]: duration_s(v) if k in DURATIONS else v for k, v in value.items()
+    }
+    return BreakerRule(**settings)
+
+
+def _pushback(value: Value) -> PushbackRule:
+    settings = {f"{name}_s": duration_s(value[name]) for name in ("hold", "max_hold", "ban")
+                if name in value}  # fmt: skip
+    return PushbackRule(**settings)

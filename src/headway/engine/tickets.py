@@ -1,0 +1,130 @@
+"""From stored jobs to tickets and back."""
+
+from __future__ import annotations
+
+from sys import intern
+from typing import Any
+
+import msgspec
+
+from headway.core import Ticket, Traffic
+from headway.core.order import PINNED
+from headway.core.ticket import Stop, Tries
+from headway.engine.registry import Registry
+from headway.store.records import OpenJob
+
+INF = float("inf")
+FAR = 1e11  # when a job is due that waits for other jobs
+
+
+class Spec(msgspec.Struct, omit_defaults=True):
+    """What only few jobs ask for; stored as JSON, nothing for all the others."""
+
+    tools: tuple[str, ...] = ()
+    weight: float = 1.0
+    traffic: str = "normal"
+    cost: float = 1.0
+    ordered: str | None = None
+    labels: dict[str, str] = {}
+    keep_result_s: float | None = None
+
+
+_encode = msgspec.json.encode
+_spec = msgspec.json.Decoder(Spec)
+_names = msgspec.json.Decoder(tuple[str, ...])
+PLAIN = Spec()
+
+
+def spec_text(spec: Spec) -> str | None:
+    return None if spec == PLAIN else _encode(spec).decode()
+
+
+def names_text(names: tuple[str, ...]) -> str | None:
+    return _encode(names).decode() if names else None
+
+
+class Tickets:
+    """Makes tickets of stored jobs. Names that many jobs share are kept once."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._upstreams: dict[str, tuple[str, ...]] = {}
+        self._tools: dict[str, tuple[str, ...]] = {}
+
+    def make(self, job: OpenJob, *, not_before: float | None = None) -> Ticket:
+        spec = PLAIN if job.spec is None else _spec.decode(job.spec)
+        name = intern(job.type)
+        tools = self._tools_of(name)
+        if spec is not PLAIN and spec.tools:
+            tools = tuple(dict.fromkeys((*spec.tools, *tools)))
+        return Ticket(
+            job.id,
+            type=name,
+            lane=intern(job.lane),
+            tools=tools,
+            upstreams=() if job.upstreams is None else self._upstreams_of(job.upstreams),
+            key=None if job.key is None else intern(job.key),
+            tenant=intern(job.tenant),
+            weight=spec.weight,
+            traffic=Traffic[spec.traffic.upper()],
+            priority=job.priority,
+            not_before=job.not_before if not_before is None else not_before,
+            deadline=INF if job.deadline is None else job.deadline,
+            cost=spec.cost,
+            ordered=spec.ordered,  # type: ignore[arg-type]
+            labels=tuple(sorted(spec.labels.items())) if spec.labels else (),
+            seq=job.id,
+        )
+
+    def again(self, job: OpenJob, *, not_before: float | None = None) -> Ticket:
+        """The ticket of a job that was here before: with its past."""
+        ticket = self.make(job, not_before=not_before)
+        if job.tries is not None:
+            burnt, lost, pushed_back, pushed_since = msgspec.json.decode(job.tries)
+            ticket.tries = tries = Tries()
+            tries.burnt, tries.lost, tries.pushed_back = burnt, lost, pushed_back
+            tries.pushed_since = INF if pushed_since is None else pushed_since
+        if job.asked is not None:
+            ticket.asked = Stop(job.asked)
+        return ticket
+
+    def _tools_of(self, name: str) -> tuple[str, ...]:
+        tools = self._tools.get(name)
+        if tools is None:
+            known = self._registry.types.get(name)
+            tools = self._tools[name] = () if known is None else known.all_tools
+        return tools
+
+    def _upstreams_of(self, text: str) -> tuple[str, ...]:
+        names = self._upstreams.get(text)
+        if names is None:
+            if len(self._upstreams) > 100_000:
+                self._upstreams.clear()
+            names = self._upstreams[text] = tuple(intern(name) for name in _names.decode(text))
+        return names
+
+
+def standing(ticket: Ticket, not_before: float, error: str | None, fence: int) -> tuple[Any, ...]:
+    """The row of `Batch.moved` for a job that has not ended."""
+    permit = ticket.permit
+    tries = None if ticket.tries is None else tries_text(ticket.tries)
+    pin = int(PINNED - ticket.rank) if ticket.rank <= PINNED else None
+    asked = None if ticket.asked is None else ticket.asked.value
+    state, since = ticket.state.value, ticket.since
+    where: tuple[Any, ...]
+    if permit is None:
+        where = (pin, fence, None, None, None, None)
+    else:
+        upstream = None if permit.upstream is None else permit.upstream.name
+        where = (pin, permit.fence, upstream, permit.granted_at, _finite(permit.expires_at),
+                 permit.waited_s)  # fmt: skip
+    return (ticket.id, state, since, not_before, ticket.priority, *where, tries, asked, error)
+
+
+def tries_text(tries: Tries) -> str:
+    since = None if tries.pushed_since == INF else tries.pushed_since
+    return _encode((tries.burnt, tries.lost, tries.pushed_back, since)).decode()
+
+
+def _finite(at: float) -> float | None:
+    return at if at < INF else None

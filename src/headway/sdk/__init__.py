@@ -1,0 +1,1 @@
+"""What Python programs use: `App`, jobs, handles, slots. Nothing happens at import."""

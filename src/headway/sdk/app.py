@@ -1,0 +1,274 @@
+"""The app: where a program declares its jobs and upstreams, enqueues, and runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, ParamSpec, TypeVar
+
+from headway.core import RetryPolicy
+from headway.core.classify import Meaning
+from headway.core.ticket import Ticket, Traffic
+from headway.engine import Engine
+from headway.engine.controls import Controls
+from headway.engine.clock import Clock, SystemClock
+from headway.engine.registry import ASYNC, THREADS, JobType, Registry
+from headway.engine.retention import Retention
+from headway.engine.settings import Settings
+from headway.errors import BadJob, EngineStopped
+from headway.outcomes import Duration, seconds
+from headway.sdk.control import Control
+from headway.sdk.declaring import retry_policy
+from headway.sdk.handle import Batch, JobHandle
+from headway.sdk.jobs import Job, Names, Options
+from headway.sdk.scheduling import Recurring, declared_schedule
+from headway.sdk.signature import Signature
+from headway.sdk.slot import Slot, slot_id
+from headway.store import Store, open_store
+from headway.store.records import NewJob, Receipt, Schedule
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class App(Control):
+    """`App("sqlite:///jobs.db")`. Nothing is opened before it is needed."""
+
+    def __init__(
+        self,
+        url: str = "sqlite:///headway.db",
+        *,
+        settings_file: str | None = None,
+        threads: int = 16,
+        tasks: int = 256,
+        payload_limit: int = 1_048_576,
+        completed_days: float = 7.0,
+        failed_days: float = 30.0,
+        clock: Clock | None = None,
+    ) -> None:
+        self.url = url
+        self.clock: Clock = clock or SystemClock()
+        self.payload_limit = payload_limit
+        self.threads = threads
+        self.registry = Registry()
+        self.settings = Settings()
+        self.retention = Retention(completed_days=completed_days, failed_days=failed_days)
+        self.recurring: list[Recurring] = []
+        self.engine: Engine | None = None
+        self._settings_file = settings_file
+        self._store: Store | None = None
+        self._opening = threading.Lock()
+        self.settings.declare("code", "tool", ASYNC, {"limit": tasks})
+        self.settings.declare("code", "tool", THREADS, {"limit": threads})
+        self.settings.declare("code", "tool", "disk", {"limit": 2})
+
+    def now(self) -> float:
+        return self.clock.now()
+
+    @property
+    def store(self) -> Store:
+        """Opened when it is first needed."""
+        if self._store is None:
+            with self._opening:
+                if self._store is None:
+                    self._store = open_store(self.url)
+        return self._store
+
+    def close(self) -> None:
+        """Stop what runs, and close the store. The app opens it again when it is needed."""
+        self.stop(0.0)
+        with self._opening:
+            if self._store is not None:
+                self._store.close()
+                self._store = None
+
+    # ------------------------------------------------------------------ declaring
+
+    def lane(self, name: str, **settings: Any) -> None:
+        """`app.lane("cookie", limit=1)`: a lane that jobs may stand in."""
+        self.settings.declare("code", "lane", name, settings)
+
+    def upstream(self, name: str, **settings: Any) -> None:
+        """`app.upstream("*.example.com", limit=2, every="1s")`. The most specific name wins."""
+        self.settings.declare("code", "upstream", name, settings)
+
+    def tool(self, name: str, **settings: Any) -> None:
+        """`app.tool("ffmpeg", limit=2)`: something that jobs of several lanes share."""
+        self.settings.declare("code", "tool", name, settings)
+
+    def job(
+        self,
+        *,
+        type: str | None = None,
+        timeout: Duration | None = None,
+        retries: int | None = None,
+        retry_delay: Duration | None = None,
+        retry_growth: float | None = None,
+        policy: RetryPolicy | None = None,
+        tools: tuple[str, ...] = (),
+        every: Any = None,
+        meanings: Mapping[type[BaseException], Meaning] | None = None,
+        **options: Any,
+    ) -> Callable[[Callable[P, Any]], Job[P, Any]]:
+        """Make a function a job. `options` are those of `jobs.Options`, for all of its jobs."""
+
+        def decorate(handler: Callable[P, Any]) -> Job[P, Any]:
+            name = type or handler.__name__
+            signature = Signature(name, handler, self.payload_limit)
+            try:
+                chosen = Options(**options)
+            except TypeError as error:
+                raise BadJob(f"job {name!r} has no such option: {error}") from None
+            keep = chosen.keep_result
+            rules = policy or retry_policy(name, timeout, retries, retry_delay, retry_growth)
+            job_type = JobType(
+                name, handler, inspect.iscoroutinefunction(handler), signature.decode, rules,
+                tools, 86_400.0 if keep is None else seconds(keep), meanings or {},
+            )  # fmt: skip
+            job: Job[P, Any] = Job(self, name, handler, signature, chosen)
+            if every is not None:
+                self.recurring.append(Recurring(name, job, every))
+            self.registry.add(job_type)
+            return job
+
+        return decorate
+
+    # ------------------------------------------------------------------ asking
+
+    def enqueue(self, call: NewJob) -> JobHandle[Any]:
+        receipt = self.store.insert((call,))[0]
+        return JobHandle(self, receipt.id, receipt.joined)
+
+    async def aenqueue(self, call: NewJob) -> JobHandle[Any]:
+        receipt = (await self._post((call,)))[0]
+        return JobHandle(self, receipt.id, receipt.joined)
+
+    def enqueue_many(self, calls: Iterable[NewJob]) -> list[JobHandle[Any]]:
+        """All or none, in one transaction: `app.enqueue_many(fetch.call(url) for url in urls)`."""
+        receipts = self.store.insert(list(calls))
+        return [JobHandle(self, receipt.id, receipt.joined) for receipt in receipts]
+
+    async def aenqueue_many(self, calls: Iterable[NewJob]) -> list[JobHandle[Any]]:
+        receipts = await self._post(tuple(calls))
+        return [JobHandle(self, receipt.id, receipt.joined) for receipt in receipts]
+
+    def _post(self, calls: tuple[NewJob, ...]) -> asyncio.Future[list[Receipt]]:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[list[Receipt]] = loop.create_future()
+
+        def settle(value: list[Receipt], error: BaseException | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+        def done(value: list[Receipt], error: BaseException | None) -> None:
+            loop.call_soon_threadsafe(settle, value, error)
+
+        self.store.post(calls, done)
+        return future
+
+    def batch(self, label: str = "") -> Batch:
+        """Jobs that are counted together: `fetch.options(batch=batch).enqueue(url)`."""
+        return Batch(self, self.store.open_batch(label, self.now()))
+
+    def handle(self, id: int) -> JobHandle[Any]:
+        return JobHandle(self, id)
+
+    def slot(
+        self,
+        upstream: Names | None = None,
+        *,
+        lane: str = "default",
+        tenant: str = "",
+        key: str | None = None,
+        tools: tuple[str, ...] = (),
+        weight: float = 1.0,
+        priority: int = 5,
+        timeout: Duration | None = None,
+    ) -> Slot:
+        """Hold a place at an upstream for work of your own, in line with all jobs."""
+        if self.engine is None:
+            raise EngineStopped("a slot needs an engine in this process; start one with "
+                                "`with app.running():`")  # fmt: skip
+        names = () if upstream is None else (
+            (upstream,) if isinstance(upstream, str) else tuple(upstream)
+        )  # fmt: skip
+        ticket = Ticket(
+            slot_id(), type="slot", lane=lane, tools=tools, upstreams=names, key=key,
+            tenant=tenant, weight=weight, priority=priority, traffic=Traffic.NORMAL, retries=False,
+        )  # fmt: skip
+        return Slot(self.engine, ticket, timeout)
+
+    # ------------------------------------------------------------------ running
+
+    def start(self) -> None:
+        """Start an engine in this process: it decides, and runs the jobs of this app."""
+        if self.engine is not None:
+            raise EngineStopped("an engine runs in this app already")
+        if self._settings_file is not None:
+            self.settings.read_file(self._settings_file)
+        self.settings.read_environment()
+        engine = Engine(
+            self.store, self.registry, self.settings, clock=self.clock, threads=self.threads,
+            payload_limit=self.payload_limit, retention=self.retention,
+        )  # fmt: skip
+        try:
+            engine.start()
+        except BaseException:
+            engine.stop(0.0)
+            raise
+        self.engine = engine
+        for each in self.recurring:
+            row = declared_schedule(each, self.now())
+            self._order("schedule", row.name, row, partial(_declare, row))
+
+    def stop(self, drain: Duration = 30.0) -> None:
+        """Let running jobs end within the time; give the others back without a burnt attempt."""
+        engine, self.engine = self.engine, None
+        if engine is not None:
+            engine.stop(seconds(drain))
+
+    @contextmanager
+    def running(self, drain: Duration = 30.0) -> Iterator[App]:
+        """`with app.running():` runs an engine as long as the block does."""
+        self.start()
+        try:
+            yield self
+        finally:
+            self.stop(drain)
+
+    def run(self, drain: Duration = 30.0) -> None:
+        """Run until SIGINT or SIGTERM; a second one ends at once."""
+        self.start()
+        engine = self.engine
+        assert engine is not None
+        asked = 0
+
+        def ask_to_end(_number: int, _frame: object) -> None:
+            nonlocal asked
+            asked += 1
+            (engine.done if asked > 1 else ending).set()
+
+        ending = threading.Event()
+        before = {each: signal.signal(each, ask_to_end) for each in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            while not ending.wait(0.5) and not engine.done.is_set():
+                pass
+            self.stop(drain)
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+        if engine.error is not None:
+            raise engine.error
+
+
+def _declare(row: Schedule, controls: Controls, now: float) -> None:
+    controls.schedule(row, now)

@@ -1,0 +1,28 @@
+"""From what a program writes to the rules of the core."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from headway.core import RetryPolicy
+from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
+from headway.outcomes import Duration, seconds
+
+
+def retry_policy(
+    name: str,
+    timeout: Duration | None,
+    retries: int | None,
+    delay: Duration | None,
+    growth: float | None,
+) -> RetryPolicy:
+    """The defaults of the type, with what was said changed."""
+    changes: dict[str, Any] = {
+        "timeout_s": None if timeout is None else seconds(timeout),
+        "retries": retries,
+        "delay_s": None if delay is None else seconds(delay),
+        "growth": growth,
+    }
+    said = {key: value for key, value in changes.items() if value is not None}
+    return replace(DEFAULT_POLICIES.get(name, DEFAULT_POLICY), **said)

@@ -1,0 +1,132 @@
+"""What `enqueue` returns: a job to look at, to wait for and to steer."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+
+import msgspec
+
+from headway.core.explain import Explanation
+from headway.errors import JobFailed, ResultExpired, UnknownJob
+from headway.store.records import Event, Progress
+from headway.store.records import Job as JobRow
+
+if TYPE_CHECKING:
+    from headway.sdk.app import App
+
+R = TypeVar("R")
+ENDED = frozenset({"completed", "failed", "cancelled"})
+
+
+class JobHandle(Generic[R]):
+    __slots__ = ("_app", "id", "joined")
+
+    def __init__(self, app: App, id: int, joined: bool = False) -> None:
+        self._app = app
+        self.id = id
+        self.joined = joined  # the job was there before: its unique key was taken
+
+    def __repr__(self) -> str:
+        return f"<job {self.id}>"
+
+    def row(self) -> JobRow:
+        """Everything that is stored about the job."""
+        found = self._app.store.job(self.id)
+        if found is None:
+            raise UnknownJob(f"there is no job {self.id}; its record was purged, or never existed")
+        return found
+
+    @property
+    def state(self) -> str:
+        return self.row().state
+
+    def events(self) -> list[Event]:
+        """Its audit trail."""
+        return self._app.store.events_of(self.id)
+
+    def progress(self) -> Progress | None:
+        return self._app.store.progress(self.id)
+
+    def logs(self) -> list[tuple[float, str, str]]:
+        return self._app.store.logs(self.id)
+
+    def explain(self) -> Explanation:
+        return self._app.explain(self.id)
+
+    def cancel(self) -> str:
+        return self._app.cancel(self.id)
+
+    def wait(self, timeout: float | None = None) -> str:
+        """Until the job has ended. Returns its state; TimeoutError when it takes longer."""
+        ended = threading.Event()
+        with self._app.watching(self.id, ended.set) as look_s:
+            while (state := self.state) not in ENDED:
+                step_s = look_s if timeout is None else min(look_s, timeout)
+                if not ended.wait(step_s) and timeout is not None:
+                    timeout -= step_s
+                    if timeout <= 0:
+                        raise TimeoutError(f"job {self.id} is still {state}")
+            return state
+
+    async def await_end(self, timeout: float | None = None) -> str:
+        """The same without blocking the loop."""
+        ended = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def tell() -> None:
+            loop.call_soon_threadsafe(ended.set)
+
+        async with asyncio.timeout(timeout):
+            with self._app.watching(self.id, tell) as look_s:
+                while (state := self.state) not in ENDED:
+                    try:
+                        async with asyncio.timeout(look_s):
+                            await ended.wait()
+                    except TimeoutError:
+                        continue
+                return state
+
+    def result(self, timeout: float | None = None) -> R:
+        """What the handler returned; waits for it. JobFailed when it did not complete."""
+        return cast(R, self._result(self.wait(timeout)))
+
+    async def aresult(self, timeout: float | None = None) -> R:
+        return cast(R, self._result(await self.await_end(timeout)))
+
+    def _result(self, state: str) -> Any:
+        if state != "completed":
+            why = self.row().error or "no reason was given"
+            raise JobFailed(f"job {self.id} {state}: {why}", self.id, state)
+        kept = self._app.store.result(self.id)
+        if kept is None:
+            return None
+        if kept.expires_at <= self._app.now():
+            raise ResultExpired(f"the result of job {self.id} has expired; keep it longer")
+        return msgspec.json.decode(kept.value)
+
+
+class Batch:
+    """Jobs that belong together. Its counters are counted from the jobs, so they cannot drift."""
+
+    def __init__(self, app: App, id: int) -> None:
+        self._app = app
+        self.id = id
+
+    def counts(self) -> Mapping[str, int]:
+        """How many jobs are in which state; states without jobs are left out."""
+        counts = self._app.store.batch(self.id)
+        if counts is None:
+            raise UnknownJob(f"there is no batch {self.id}")
+        return counts
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts().values())
+
+    @property
+    def done(self) -> bool:
+        """Every job has ended, well or not."""
+        return set(self.counts()) <= ENDED
