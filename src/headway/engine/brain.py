@@ -53,6 +53,7 @@ class Brain:
         wake: Callable[[], None],
         rng: Random | None = None,
         lease_s: float = 90.0,
+        net_s: float = NET_S,
     ) -> None:
         self.store = store
         self.registry = registry
@@ -60,6 +61,7 @@ class Brain:
         self.clock = clock
         self.hands = hands
         self.wake = wake
+        self._net_s = net_s
         self.policies = Policies()
         self.core = Core(
             self.policies, rng=rng or Random(), retry=registry.policies(), lease_s=lease_s
@@ -144,13 +146,13 @@ class Brain:
         return min(self.core.next_wakeup(), self._net_at, self._renew_at, self._sweep_at)
 
     def start_clocks(self, now: float) -> None:
-        self._net_at = now + NET_S
+        self._net_at = now + self._net_s
         self._renew_at = now + self.core.lease_s / 3
         self._sweep_at = now + SWEEP_S
 
     def _on_time(self, now: float) -> None:
         if now >= self._net_at:
-            self._net_at = now + NET_S
+            self._net_at = now + self._net_s
             version = self.insist(self.store.version)
             if version != self.version:
                 self.version = version

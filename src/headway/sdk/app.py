@@ -15,8 +15,8 @@ from headway.core import RetryPolicy
 from headway.core.classify import Meaning
 from headway.core.ticket import Ticket, Traffic
 from headway.engine import Engine
-from headway.engine.controls import Controls
 from headway.engine.clock import Clock, SystemClock
+from headway.engine.controls import Controls
 from headway.engine.registry import ASYNC, THREADS, JobType, Registry
 from headway.engine.retention import Retention
 from headway.engine.settings import Settings

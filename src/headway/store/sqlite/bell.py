@@ -15,6 +15,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from headway.errors import StoreUnavailable
+
 LONGEST_PATH = 100  # bytes; the kernel's limit for the address of a socket is 108
 
 
@@ -50,9 +52,13 @@ class Listener:
         self._path = bell_path(path)
         self._heard = heard
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._path)  # of an engine that is gone: this one holds the lock
-        self._socket.bind(self._path)
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._path)  # of an engine that is gone: this one holds the lock
+            self._socket.bind(self._path)
+        except OSError as error:
+            self._socket.close()
+            raise StoreUnavailable(f"{self._path} cannot be made: {error.strerror}") from error
         self._open = True
         self._thread = threading.Thread(target=self._listen, name="headway-bell", daemon=True)
         self._thread.start()
@@ -66,6 +72,8 @@ class Listener:
 
     def close(self) -> None:
         self._open = False
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RD)  # wakes it even when its address is gone
         with (
             contextlib.suppress(OSError),
             socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last,

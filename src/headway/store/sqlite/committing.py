@@ -37,6 +37,8 @@ LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("slots", ("commit_slots",)),
     ("slots_gone", ("commit_slots_gone",)),
 )
+# Of these lists the last row of a name counts, and so many columns make the name.
+NAMES = {"moved": 1, "ended": 1, "processes": 1, "gates": 3, "settings": 2}
 STATEMENTS = tuple((name, tuple(sql(each) for each in queries)) for name, queries in LISTS)
 BRAIN = sql("commit_brain")
 COMMANDS = sql("commit_commands")
@@ -52,6 +54,9 @@ def encoded(batch: Batch) -> Encoded:
     for name, queries in STATEMENTS:
         rows: list[Any] = getattr(batch, name)
         if rows:
+            if name in NAMES:
+                size = NAMES[name]
+                rows = list({row[:size]: row for row in rows}.values())
             text = _encode(rows).decode()
             work.extend((query, text) for query in queries)
     return work

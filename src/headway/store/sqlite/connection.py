@@ -130,9 +130,10 @@ def _migrate(db: apsw.Connection, path: str) -> None:
 
 
 def _version(db: apsw.Connection, path: str) -> int:
-    version = int(db.pragma("user_version"))
-    mark = int(db.pragma("application_id"))
-    empty = not db.execute("select count(*) from sqlite_master").get
+    with db:  # at one moment, for another process may just be making the file
+        version = int(db.pragma("user_version"))
+        mark = int(db.pragma("application_id"))
+        empty = not db.execute("select count(*) from sqlite_master").get
     if mark != APPLICATION_ID and not empty:
         raise errors.StoreCorrupt(
             f"{path} is the SQLite file of another program; name another file"

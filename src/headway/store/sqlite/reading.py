@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import apsw
 import msgspec
 
+from headway.errors import StoreError
 from headway.store.records import (
     Brain,
     Command,
@@ -44,8 +47,10 @@ class Reader:
         self.path = path
         self._vfs = vfs
         self._local = threading.local()
-        self._all: list[apsw.Connection] = []
+        self._all: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # they end with threads
+        self._watch: apsw.Connection | None = None  # the one whose `data_version` is compared
         self._lock = threading.Lock()
+        self._closed = False
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with translated(self.path):
@@ -58,15 +63,24 @@ class Reader:
     def _db(self) -> apsw.Connection:
         db: apsw.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            db = self._local.db = connect(self.path, vfs=self._vfs, writes=False)
             with self._lock:
-                self._all.append(db)
+                db = self._local.db = self._connect()
+        return db
+
+    def _connect(self) -> apsw.Connection:
+        if self._closed:
+            raise StoreError(f"{self.path} is closed here; open the app again")
+        db = connect(self.path, vfs=self._vfs, writes=False)
+        self._all.add(db)
         return db
 
     def close(self) -> None:
         with self._lock:
-            for db in self._all:
-                db.close()
+            self._closed = True
+            for db in list(self._all):
+                db.interrupt()
+                with contextlib.suppress(apsw.ThreadingViolationError):
+                    db.close()  # one that is being read from closes when its thread lets go
             self._all.clear()
         self._local = threading.local()
 
@@ -79,8 +93,10 @@ class Reader:
 
     def version(self) -> int:
         """Changes whenever another connection has committed something."""
-        with translated(self.path):
-            return int(self._db().pragma("data_version"))
+        with translated(self.path), self._lock:
+            if self._watch is None or self._closed:
+                self._watch = self._connect()
+            return int(self._watch.pragma("data_version"))
 
     def load_open(self, up_to: int) -> Iterator[OpenJob]:
         """All jobs up to this number that have not ended, in order. Reads as it is read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import apsw
@@ -12,7 +13,7 @@ from headway.store.protocol import Done
 from headway.store.records import Batch, Brain, NewJob, Purged, Receipt
 from headway.store.sqlite.bell import Listener, Ringer
 from headway.store.sqlite.committing import commit, encoded
-from headway.store.sqlite.connection import prepare
+from headway.store.sqlite.connection import WAL_PAGES, prepare
 from headway.store.sqlite.lock import EngineLock
 from headway.store.sqlite.purging import purge
 from headway.store.sqlite.reading import Reader
@@ -20,10 +21,11 @@ from headway.store.sqlite.writer import Request, Writer
 
 
 class SqliteStore(Reader):
-    def __init__(self, path: str, *, vfs: str | None = None) -> None:
+    def __init__(self, path: str, *, vfs: str | None = None, wal_pages: int = WAL_PAGES) -> None:
+        path = str(Path(path).resolve())  # one lock and one bell, whatever the file is called
         prepare(path, vfs=vfs)
         super().__init__(path, vfs=vfs)
-        self._writer = Writer(path, vfs=vfs)
+        self._writer = Writer(path, vfs=vfs, wal_pages=wal_pages)
         self._ringer = Ringer(path)
         self._listener: Listener | None = None
         self._heard: Callable[[], None] | None = None

@@ -62,9 +62,14 @@ class Writer:
     def run(self, request: Request) -> Any:
         """Commit, and return what the request gave. Blocks; any thread may call it."""
         self._requests.append(request)
-        with self._lock:
-            if not request.finished:
-                self._flush()
+        try:
+            with self._lock:
+                if not request.finished:
+                    self._flush()
+        except BaseException:  # Ctrl-C: nothing more shall happen behind the caller's back
+            with contextlib.suppress(ValueError, IndexError):
+                self._requests.remove(request)
+            raise
         if request.error is not None:
             raise request.error
         return request.value
