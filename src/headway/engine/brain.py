@@ -129,8 +129,9 @@ class Brain:
         """Do everything there is to do. Returns when to come back if nobody calls."""
         now = self.core.advance(self.clock.now())
         self._on_time(now)
-        self._take_notes()  # before the ends of the jobs that they are about
-        self._hear_finished(now)
+        ends = min(len(self._finished), MAX_GRANTS_BEHIND)
+        self._take_notes()  # all that was said before those ends
+        self._hear_finished(ends, now)
         self._hear_calls(now)
         if self.news:
             self.news = False
@@ -169,9 +170,9 @@ class Brain:
             self._sweep_at = now + SWEEP_S
             self.core.sweep(now)
 
-    def _hear_finished(self, now: float) -> None:
+    def _hear_finished(self, ends: int, now: float) -> None:
         core = self.core
-        for _ in range(min(len(self._finished), MAX_GRANTS_BEHIND)):
+        for _ in range(ends):
             job, fence, outcome, result = self._finished.popleft()
             self.hand_held.pop(fence, None)
             change = core.finish(job, fence, outcome, now)
@@ -230,8 +231,8 @@ class Brain:
                 ledger.enter(change, batch, stored=stored)
                 if change.after in TERMINAL:
                     self._job_ended(change, now)
-                elif change.event is Event.LOST and change.fence in self.hand_held:
-                    stops.append((change.fence, Stop.CANCEL))
+                if change.before is State.RUNNING and change.fence in self.hand_held:
+                    stops.append((change.fence, Stop.CANCEL))  # its lease is over, its work not
             for order in core.stops:
                 stops.append((order.permit.fence, order.why))
                 self._stop_asked(order.permit, order.why, now)

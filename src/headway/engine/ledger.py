@@ -10,7 +10,7 @@ from headway.core import Change, Core, Event, State
 from headway.core.lifecycle import TERMINAL
 from headway.core.memory import address_of, dump
 from headway.core.ticket import Ticket
-from headway.engine.tickets import standing, tries_text
+from headway.engine.tickets import grant, standing, tries_text
 from headway.store.records import Batch, UniqueScope
 
 _encode = msgspec.json.encode
@@ -35,7 +35,9 @@ class Ledger:
     def __init__(self, core: Core, extras: dict[int, Extra]) -> None:
         self._core = core
         self._extras = extras
-        self._moved: dict[int, tuple[Ticket, str | None, int]] = {}
+        # The last word on each job: its ticket, an error, its fence, and whether all that happened
+        # is that it was granted.
+        self._moved: dict[int, tuple[Ticket, str | None, int, bool]] = {}
 
     def enter(self, change: Change, batch: Batch, *, stored: bool = False) -> None:
         """One transition. `stored`: the job stands in the store like this already."""
@@ -49,7 +51,8 @@ class Ledger:
         if change.event is Event.RETRY_BY_OPERATOR:
             batch.reopened.append(number)
         if not stored:
-            self._moved[number] = (ticket, detail or None, change.fence)
+            just_granted = change.event is Event.GRANT and number not in self._moved
+            self._moved[number] = (ticket, detail or None, change.fence, just_granted)
         extra = self._extras.get(number) if self._extras else None
         if extra is not None and extra.unique is not None:
             leaves = change.event is Event.GRANT and extra.unique == UniqueScope.QUEUED.value
@@ -60,16 +63,24 @@ class Ledger:
     def touch(self, ticket: Ticket) -> None:
         """Something else about an open job has changed: its priority, its pin, a stop asked for."""
         fence = ticket.permit.fence if ticket.permit else 0
-        self._moved.setdefault(ticket.id, (ticket, None, fence))  # type: ignore[arg-type]
+        number: Any = ticket.id
+        known = self._moved.get(number)
+        error = None if known is None else known[1]
+        self._moved[number] = (ticket, error, fence if known is None else known[2], False)
 
     def close(self, batch: Batch) -> None:
         """The last word on each job that moved, and on each gate."""
-        for number, (ticket, detail, fence) in self._moved.items():
+        for number, (ticket, detail, fence, just_granted) in self._moved.items():
             state = ticket.state
+            if just_granted and ticket.permit is not None:
+                batch.granted.append(grant(number, ticket.permit))
+                continue
+            if state is State.COMPLETED:
+                batch.completed.append((number, ticket.since))
+                continue
             if state in TERMINAL:
                 tries = None if ticket.tries is None else tries_text(ticket.tries)
-                error = detail if state is not State.COMPLETED else None
-                batch.ended.append((number, state.value, ticket.since, tries, error))
+                batch.ended.append((number, state.value, ticket.since, tries, detail))
                 continue
             extra = self._extras.get(number) if self._extras else None
             not_before = ticket.not_before

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from headway.core import Ticket, Traffic
+from headway.core import Permit, Ticket, Traffic
 from headway.core.order import PINNED
 from headway.core.ticket import Stop, Tries
 from headway.engine.registry import Registry
@@ -119,6 +119,13 @@ def standing(ticket: Ticket, not_before: float, error: str | None, fence: int) -
         where = (pin, permit.fence, upstream, permit.granted_at, _finite(permit.expires_at),
                  permit.waited_s)  # fmt: skip
     return (ticket.id, state, since, not_before, ticket.priority, *where, tries, asked, error)
+
+
+def grant(number: int, permit: Permit) -> tuple[Any, ...]:
+    """The row of `Batch.granted`."""
+    upstream = None if permit.upstream is None else permit.upstream.name
+    lease_end = _finite(permit.expires_at)
+    return (number, permit.granted_at, permit.fence, upstream, lease_end, permit.waited_s)
 
 
 def tries_text(tries: Tries) -> str:

@@ -285,6 +285,10 @@ class Batch:
     # id, state, since, not_before, priority, pin, fence, upstream, granted_at, lease_end, waited_s,
     # tries, asked, error (None keeps the one before)
     moved: list[tuple[Any, ...]] = field(default_factory=list)
+    # The two moves that every job makes, with no more than what they change:
+    # id, granted_at, fence, upstream, lease_end, waited_s
+    granted: list[tuple[Any, ...]] = field(default_factory=list)
+    completed: list[tuple[Any, ...]] = field(default_factory=list)  # id, at
     ended: list[tuple[Any, ...]] = field(default_factory=list)  # id, state, at, tries, error
     reopened: list[int] = field(default_factory=list)
     freed: list[int] = field(default_factory=list)  # jobs whose unique key is free again
@@ -308,6 +312,8 @@ class Batch:
     def empty(self) -> bool:
         return not (
             self.moved
+            or self.granted
+            or self.completed
             or self.ended
             or self.events
             or self.jobs

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from headway.engine.hands import Work
+from headway.engine.ledger import clean
 
 if TYPE_CHECKING:
     from headway.engine.hands.processes import Completed, Group
@@ -38,11 +40,13 @@ class RunningJob:
         now: Callable[[], float], payload_limit: int,
     ) -> None:  # fmt: skip
         self.work = work
-        self.stop: str | None = None  # cancel, pause, timeout, shutdown or lost
+        self.stop: str | None = None  # cancel, pause, timeout, shutdown or ended
         self.task: asyncio.Task[None] | None = None
+        self.ending: asyncio.Task[None] | None = None  # the handler is done, a program is not
         self.thread_id: int | None = None
         self.lock = threading.Lock()
         self.groups: set[Group] = set()
+        self.programs: set[asyncio.Future[None]] = set()  # one for each that is not over yet
         self._reporter = reporter
         self._loop = loop
         self._now = now
@@ -100,7 +104,10 @@ class RunningJob:
     def progress(self, done: float, total: float | None = None, note: str = "") -> None:
         """Say how far the work is. Cheap: call it as often as you like."""
         now = self._now()
-        values = (float(done), None if total is None else float(total), str(note)[:500], now)
+        if not math.isfinite(done) or not (total is None or math.isfinite(total)):
+            raise ValueError(f"progress is told in plain numbers, not {done!r} of {total!r}")
+        said = clean(str(note)[:500])
+        values = (float(done), None if total is None else float(total), said, now)
         if now - self._noted_at >= NOTE_EVERY_S:
             self._noted_at = now
             self._unsaid = None
@@ -125,10 +132,10 @@ class RunningJob:
         self._lines += 1
         if self._lines > MAX_LINES:
             return
-        text = str(line)[:MAX_LINE]
+        text = clean(str(line)[:MAX_LINE])
         if self._lines == MAX_LINES:
             text = f"more than {MAX_LINES} lines; the rest of this attempt is not kept"
-        self._reporter.note("logs", self.id, self.fence, (self._now(), level, text))
+        self._reporter.note("logs", self.id, self.fence, (self._now(), clean(str(level)), text))
 
     def flush(self) -> None:
         """Say what was held back, now that the attempt has ended."""

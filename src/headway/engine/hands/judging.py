@@ -54,7 +54,7 @@ def stopped(job: RunningJob) -> Outcome:
         case "timeout":
             why = f"it took longer than {job.work.timeout_s:g} s and was stopped"
             return Outcome.failed(why, upstream_fault=True)
-        case "shutdown":
+        case "shutdown" | "pause":  # a pause that was taken back meanwhile: it just runs again
             return Outcome.returned()
         case _:
             return Outcome.cancelled()

@@ -23,6 +23,11 @@ from headway.engine.hands.judging import judge_error, judge_value
 ASK_AGAIN_S = 5.0  # after so long a handler that ignored an order to stop gets it once more
 
 
+# Of several orders to stop the strongest counts: a pause must not hide that a job was cancelled,
+# nor the end of its time that the engine had asked for it back.
+RANKS: dict[str | None, int] = {"pause": 1, "timeout": 2, "shutdown": 3, "cancel": 4, "ended": 5}
+
+
 class Brain(Reporter, Protocol):
     def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None: ...
 
@@ -91,9 +96,21 @@ class LocalHands:
         self._ended(job, outcome, result)
 
     def _ended(self, job: RunningJob, outcome: Outcome, result: str | None) -> None:
+        if job.programs:  # left behind by a handler that did not wait for them
+            job.ending = self._loop.create_task(self._end_programs(job, outcome, result))
+            return
         self._running.pop(job.work.fence, None)
         job.flush()
         self.brain.finished(job.work.id, job.work.fence, outcome, result)
+
+    async def _end_programs(self, job: RunningJob, outcome: Outcome, result: str | None) -> None:
+        """What a job has started is gone before its permit is."""
+        job.stop = job.stop or "ended"
+        while job.programs:
+            for group in list(job.groups):
+                group.end()
+            await asyncio.wait(job.programs)
+        self._ended(job, outcome, result)
 
     # ------------------------------------------------------------------ stopping
 
@@ -115,13 +132,14 @@ class LocalHands:
 
     def _stop(self, fence: int, why: str) -> None:
         job = self._running.get(fence)
-        if job is None:
+        if job is None or RANKS[why] <= RANKS.get(job.stop, 0):
             return
+        asked_before = job.stop not in (None, "pause")
         job.stop = why
-        if why != "pause":
+        if why != "pause" and not asked_before:
             self._interrupt(job)
         for group in list(job.groups):
-            self._loop.create_task(group.end())
+            group.end()
 
     def _stop_all(self, why: str) -> None:
         for fence in list(self._running):
@@ -129,7 +147,7 @@ class LocalHands:
 
     def _interrupt(self, job: RunningJob) -> None:
         """Stop it where it stands, and again if it goes on as if it had not heard."""
-        if self._running.get(job.work.fence) is not job:
+        if self._running.get(job.work.fence) is not job or job.ending is not None:
             return
         if job.task is not None:
             job.task.cancel()
@@ -164,9 +182,9 @@ class LocalHands:
         work = job.work
         token = current.set(job)
         try:
-            with job.lock:
-                job.thread_id = threading.get_ident()
             try:
+                with job.lock:
+                    job.thread_id = threading.get_ident()
                 job.check()
                 value = work.type.handler(**work.type.decode(work.args))
             finally:

@@ -88,13 +88,19 @@ class Group:
         self.process = process
         self.pid = process.pid
         self.peak_mb = 0.0
+        self._ending: asyncio.Task[None] | None = None
 
     def signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, number)
 
-    async def end(self) -> None:
-        """Ask, wait, kill. Returns when the program is gone."""
+    def end(self) -> asyncio.Task[None]:
+        """Ask, wait, kill. Done when the program is gone, and done once, whoever asks."""
+        if self._ending is None:
+            self._ending = asyncio.ensure_future(self._end())
+        return self._ending
+
+    async def _end(self) -> None:
         self.signal(signal.SIGTERM)
         try:
             await asyncio.wait_for(asyncio.shield(self.process.wait()), GRACE_S)
@@ -139,14 +145,37 @@ async def run(
     job.check()
     if isinstance(command, str) or not command:
         raise TypeError("a command is a list of words, such as ['ls', '-l']; no shell reads it")
+    limit_s = None if timeout is None else seconds(timeout)
+    over = asyncio.get_running_loop().create_future()
+    job.programs.add(over)
+    try:
+        group = await _start(command, cwd, env)
+        job.groups.add(group)
+        completed = await _see_through(job, group, command, limit_s, memory_mb)
+    finally:
+        job.programs.discard(over)
+        over.set_result(None)
+    if job.stop is not None:
+        raise Stopped(job.stop)
+    if check and completed.code != 0:
+        raise ProgramFailed(completed)
+    return completed
+
+
+async def _start(command: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> Group:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), *command,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE, cwd=cwd, env=None if env is None else dict(env),
         start_new_session=True,
     )  # fmt: skip
-    group = Group(process)
-    job.groups.add(group)
+    return Group(process)
+
+
+async def _see_through(
+    job: RunningJob, group: Group, command: Sequence[str], limit_s: float | None, memory_mb: float
+) -> Completed:
+    process = group.process
     with contextlib.suppress(psutil.Error):
         job.note_process(process.pid, psutil.Process(process.pid).create_time())
     out, err = Output(), Output()
@@ -156,11 +185,12 @@ async def run(
     ending = asyncio.ensure_future(process.wait())
     watch = asyncio.ensure_future(group.watch(memory_mb))
     try:
-        limit_s = None if timeout is None else seconds(timeout)
+        if job.stop is not None:  # asked while the program was being started
+            raise Stopped(job.stop)
         await asyncio.wait({ending, watch}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
         if not ending.done():
             over = watch.done()
-            await group.end()
+            await _gone(group)
             if job.stop is not None:
                 raise Stopped(job.stop)
             raise _too_large(command, memory_mb) if over else _too_late(command, limit_s)
@@ -169,14 +199,15 @@ async def run(
             await asyncio.wait_for(asyncio.shield(pipes), GRACE_S)
     finally:
         await _clean_up(job, group, watch, pipes)
-    if job.stop is not None:
-        raise Stopped(job.stop)
-    completed = Completed(
-        tuple(command), process.returncode or 0, out.text(), err.text(), group.peak_mb
-    )
-    if check and completed.code != 0:
-        raise ProgramFailed(completed)
-    return completed
+    return Completed(tuple(command), process.returncode or 0, out.text(), err.text(), group.peak_mb)
+
+
+async def _gone(group: Group) -> None:
+    """The program must be gone before the lease is, however often the waiting is cancelled."""
+    ending = group.end()
+    while not ending.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(ending)
 
 
 async def _clean_up(
@@ -187,8 +218,7 @@ async def _clean_up(
 ) -> None:
     watch.cancel()
     if group.process.returncode is None:
-        # Cancelled from outside; shielded, since the program must be gone before the lease is.
-        await asyncio.shield(group.end())
+        await _gone(group)
     pipes.cancel()
     await asyncio.gather(watch, pipes, return_exceptions=True)
     job.groups.discard(group)

@@ -21,6 +21,8 @@ from headway.store.sqlite.inserting import insert
 LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("reopened", ("commit_reopened",)),
     ("moved", ("commit_moved",)),
+    ("granted", ("commit_granted",)),
+    ("completed", ("commit_completed",)),
     ("ended", ("commit_ended",)),
     ("freed", ("commit_freed",)),
     ("released", ("commit_released", "commit_released_waits")),

@@ -65,11 +65,17 @@ def translated(path: str) -> Iterator[None]:
 
 
 def connect(
-    path: str, *, vfs: str | None = None, writes: bool = True, wal_pages: int = WAL_PAGES
+    path: str,
+    *,
+    vfs: str | None = None,
+    writes: bool = True,
+    wal_pages: int = WAL_PAGES,
+    may_be_new: bool = False,
 ) -> apsw.Connection:
     """A connection with our settings. The file must have been `prepared` before."""
+    flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if may_be_new else 0)
     with translated(path):
-        db = apsw.Connection(path, vfs=vfs)
+        db = apsw.Connection(path, flags, vfs=vfs)
         db.set_busy_timeout(BUSY_MS)
         db.pragma("synchronous", "full")
         db.pragma("temp_store", "memory")
@@ -88,7 +94,7 @@ def prepare(path: str, *, vfs: str | None = None) -> None:
             f"the directory of {path} is not there; make it, or name another file"
         )
     with translated(path):
-        db = connect(path, vfs=vfs)
+        db = connect(path, vfs=vfs, may_be_new=True)
         try:
             _version(db, path)  # what is not ours stays as it is
             _use_wal(db)
@@ -125,7 +131,8 @@ def _migrate(db: apsw.Connection, path: str) -> None:
         db.pragma("application_id", APPLICATION_ID)
         db.execute("commit")
     except BaseException:
-        db.execute("rollback")
+        if db.in_transaction:  # on a full disk, SQLite has rolled back by itself
+            db.execute("rollback")
         raise
 
 

@@ -49,6 +49,7 @@ class Reader:
         self._local = threading.local()
         self._all: weakref.WeakSet[apsw.Connection] = weakref.WeakSet()  # they end with threads
         self._watch: apsw.Connection | None = None  # the one whose `data_version` is compared
+        self._watching = threading.Lock()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -63,15 +64,16 @@ class Reader:
     def _db(self) -> apsw.Connection:
         db: apsw.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            with self._lock:
-                db = self._local.db = self._connect()
+            db = self._local.db = self._connect()
         return db
 
     def _connect(self) -> apsw.Connection:
-        if self._closed:
-            raise StoreError(f"{self.path} is closed here; open the app again")
         db = connect(self.path, vfs=self._vfs, writes=False)
-        self._all.add(db)
+        with self._lock:
+            if self._closed:
+                db.close()
+                raise StoreError(f"{self.path} is closed here; open the app again")
+            self._all.add(db)
         return db
 
     def close(self) -> None:
@@ -93,7 +95,7 @@ class Reader:
 
     def version(self) -> int:
         """Changes whenever another connection has committed something."""
-        with translated(self.path), self._lock:
+        with translated(self.path), self._watching:
             if self._watch is None or self._closed:
                 self._watch = self._connect()
             return int(self._watch.pragma("data_version"))

@@ -1,1 +1,1 @@
-delete from processes where job in (select value ->> 0 from json_each(?) where value ->> 1 is null)
+delete from processes where job in (select value ->> 0 from jsonb_each(?) where value ->> 1 is null)

@@ -4,4 +4,4 @@ insert into jobs (id, type, lane, tenant, key, upstreams, priority, not_before, 
 select key + ?2, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
     value ->> 6, value ->> 7, value ->> 8, value ->> 9, null, null, value ->> 12, value ->> 13,
     value ->> 14, value ->> 15, value ->> 16
-from json_each(?1)
+from jsonb_each(?1)
