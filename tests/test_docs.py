@@ -21,9 +21,16 @@ def blocks() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(("name", "code"), blocks(), ids=[name for name, _ in blocks()])
-def test_the_example_runs(name: str, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_runs(
+    name: str,
+    code: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # examples may write files where they are run
     exec(compile(code, name, "exec"), {"__name__": "example"})
-    said = re.findall(r"^print\(.*\)  # (.+)$", code, re.MULTILINE)
+    said = re.findall(r"^ *print\(.*\)  # (.+)$", code, re.MULTILINE)
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len(said)
     for line, comment in zip(printed, said, strict=True):
