@@ -1,8 +1,9 @@
 """The decisions of one turn of the engine, in one transaction of the writer.
 
-Each list of a batch goes in as one JSON text with one statement, so that SQLite works on it
-without holding Python's global lock: row by row, a busy thread elsewhere in the process would
-delay every single row (decision 0007).
+Each list of a batch is one JSON text, and all of them are the values of one statement: a trigger
+does the rest. So SQLite works on the whole turn, the sync to disk included, without holding
+Python's global lock; row by row, a busy thread elsewhere in the process would delay every single
+row (decision 0007).
 """
 
 from __future__ import annotations
@@ -41,37 +42,55 @@ LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 # Of these lists the last row of a name counts, and so many columns make the name.
 NAMES = {"moved": 1, "ended": 1, "processes": 1, "gates": 3, "settings": 2}
-STATEMENTS = tuple((name, tuple(sql(each) for each in queries)) for name, queries in LISTS)
-BRAIN = sql("commit_brain")
-COMMANDS = sql("commit_commands")
+STALE = "stale brain"
+MARKS = ("term", "fence", "seen_job", "seen_command")
 
-Encoded = list[tuple[str, str]]
+Encoded = tuple[Any, ...]
 
 _encode = msgspec.json.encode
 
 
+def _turn() -> str:
+    """A view that nobody reads: inserting into it does everything that a turn decided."""
+    columns = ", ".join((*MARKS, *(name for name, _ in LISTS)))
+    steps = [sql("commit_brain")]
+    for name, queries in LISTS:
+        steps += [sql(query).replace("?", f"new.{name}") for query in queries]
+    steps.append(sql("commit_commands"))
+    body = ";\n".join(step.strip() for step in steps)
+    nothing = ", ".join("null" for _ in (*MARKS, *LISTS))
+    return (
+        f"create temp view turn ({columns}) as select {nothing};\n"
+        f"create temp trigger take_turn instead of insert on turn begin\n{body};\nend"
+    )
+
+
+TURN = _turn()
+TAKE_TURN = f"insert into turn values ({', '.join('?' for _ in (*MARKS, *LISTS))})"
+
+
 def encoded(batch: Batch) -> Encoded:
-    """The statements of a batch and their one argument; outside of the writer's lock."""
-    work: Encoded = []
-    for name, queries in STATEMENTS:
+    """The batch as the values of one statement; made outside of the writer's lock."""
+    texts: list[str | None] = []
+    for name, _ in LISTS:
         rows: list[Any] = getattr(batch, name)
-        if rows:
-            if name in NAMES:
-                size = NAMES[name]
-                rows = list({row[:size]: row for row in rows}.values())
-            text = _encode(rows).decode()
-            work.extend((query, text) for query in queries)
-    return work
+        if not rows:
+            texts.append(None)
+            continue
+        if name in NAMES:
+            size = NAMES[name]
+            rows = list({row[:size]: row for row in rows}.values())
+        texts.append(_encode(rows).decode())
+    return (batch.term, batch.fence, batch.seen_job, batch.seen_command, *texts)
 
 
-def commit(db: apsw.Connection, batch: Batch, work: Encoded) -> None:
-    marks = (batch.term, batch.fence, batch.seen_job, batch.seen_command)
-    db.execute(BRAIN, marks)
-    if db.changes() == 0:
-        raise StaleBrain("another engine has taken over this store; this one stops")
-    for query, text in work:
-        db.execute(query, (text,))
-    if batch.seen_command:
-        db.execute(COMMANDS, (batch.seen_command,))
+def commit(db: apsw.Connection, batch: Batch, values: Encoded) -> None:
+    """Atomic by itself, as long as the batch has no jobs to insert."""
+    try:
+        db.execute(TAKE_TURN, values)
+    except apsw.ConstraintError as error:
+        if STALE in str(error):
+            raise StaleBrain("another engine has taken over this store; this one stops") from error
+        raise
     if batch.jobs:
         insert(db, batch.jobs)

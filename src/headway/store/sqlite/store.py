@@ -32,10 +32,12 @@ class SqliteStore(Reader):
         self._engine: EngineLock | None = None
 
     def close(self) -> None:
-        self._writer.close()
-        self.leave()
-        self._ringer.close()
-        super().close()
+        try:
+            self._writer.close()
+        finally:  # whatever the disk says, the next engine may enter
+            self.leave()
+            self._ringer.close()
+            super().close()
 
     def _ring(self) -> None:
         if self._heard is not None:
@@ -104,8 +106,11 @@ class SqliteStore(Reader):
             self._engine = None
 
     def commit(self, batch: Batch) -> None:
-        work = encoded(batch)
-        self._writer.run(Request(None, lambda db: commit(db, batch, work)))
+        values = encoded(batch)
+        write: Callable[[apsw.Connection], None] = lambda db: commit(  # noqa: E731
+            db, batch, values
+        )
+        self._writer.run(Request(None, write, atomic=not batch.jobs))
 
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
         write: Callable[[apsw.Connection], Purged] = lambda db: purge(  # noqa: E731

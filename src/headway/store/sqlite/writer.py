@@ -20,6 +20,7 @@ import apsw
 from headway.errors import StoreBusy, StoreError
 from headway.store.protocol import Done
 from headway.store.records import NewJob
+from headway.store.sqlite.committing import TURN
 from headway.store.sqlite.connection import WAL_PAGES, connect, translated
 from headway.store.sqlite.inserting import insert
 
@@ -27,18 +28,21 @@ from headway.store.sqlite.inserting import insert
 class Request:
     """Something to be committed: either plain jobs, which are inserted all together, or a function
     that writes with the connection it is given. A function may run twice, so it must not keep
-    anything.
+    anything. `atomic`: it is one statement, and needs no transaction around it when it is alone.
     """
 
-    __slots__ = ("done", "error", "finished", "jobs", "value", "write")
+    __slots__ = ("atomic", "done", "error", "finished", "jobs", "value", "write")
 
     def __init__(
         self,
         jobs: Sequence[NewJob] | None,
         write: Callable[[apsw.Connection], Any] | None = None,
         done: Done | None = None,
+        *,
+        atomic: bool = False,
     ) -> None:
         self.jobs = jobs
+        self.atomic = atomic
         self.write = write
         self.done = done
         self.finished = False
@@ -158,17 +162,23 @@ class Writer:
     def _commit(self, requests: list[Request]) -> None:
         with translated(self.path):
             if self._db is None:
-                self._db = connect(self.path, vfs=self._vfs, wal_pages=self._wal_pages)
+                new = connect(self.path, vfs=self._vfs, wal_pages=self._wal_pages)
+                new.execute(TURN)
+                self._db = new
             db = self._db
-            db.execute("begin immediate")
+            alone = len(requests) == 1 and requests[0].atomic
+            before = db.total_changes()
+            if not alone:
+                db.execute("begin immediate")
             try:
                 self._write(db, requests)
-                db.execute("commit")
+                if not alone:
+                    db.execute("commit")
             except BaseException as error:
                 if db.in_transaction:
                     self._roll_back(db)
-                elif not isinstance(error, Exception):  # Ctrl-C came just after the commit
-                    _finish_all(requests)
+                elif not isinstance(error, Exception) and db.total_changes() != before:
+                    _finish_all(requests)  # Ctrl-C came just after the commit
                 raise
         _finish_all(requests)
 

@@ -1,3 +1,3 @@
-update brain set fence = max(fence, ?2), seen_job = max(seen_job, ?3),
-    seen_command = max(seen_command, ?4)
-where term = ?1
+select raise(abort, 'stale brain') where not exists (select 1 from brain where term = new.term);
+update brain set fence = max(fence, new.fence), seen_job = max(seen_job, new.seen_job),
+    seen_command = max(seen_command, new.seen_command)

@@ -1,1 +1,1 @@
-delete from commands where id <= ?
+delete from commands where id <= new.seen_command
