@@ -1,9 +1,12 @@
 PYTHON ?= python3
 # Extra words for the resolver, for example: make lock LOCK_FLAGS=--upgrade
 LOCK_FLAGS ?=
+# Words for the benchmark, for example: make bench BENCH_FLAGS="--quick --only headway,huey"
+BENCH_FLAGS ?=
 
 VENV := .venv
 TOOLS := .venv-tools
+BENCH := .venv-bench
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Twice quiet: errors are still shown.
@@ -66,6 +69,21 @@ bench-core: install ## Measure the core
 bench-fair: install ## Measure fairness
 	@$(BIN)/python -m bench.fair
 
+.PHONY: bench
+bench: $(BENCH)/.installed ## Measure Headway side by side with its peers
+	@$(BENCH)/bin/python -m bench.peers $(BENCH_FLAGS)
+
+# Headway as it is locked, then the peers. One of them needs an environment of its own.
+$(BENCH)/.installed: pyproject.toml requirements.lock $(wildcard bench/peers/*.txt) | require-python
+	@echo "Installing into $(BENCH)"
+	@$(PYTHON) -m venv --clear $(BENCH)
+	@$(BENCH)/bin/python $(PIP_INSTALL) --require-hashes -r requirements.lock
+	@$(BENCH)/bin/python $(PIP_INSTALL) -r bench/peers/requirements.txt
+	@$(BENCH)/bin/python $(PIP_INSTALL) --no-deps --no-build-isolation -e .
+	@$(PYTHON) -m venv $(BENCH)/arq
+	@$(BENCH)/arq/bin/python $(PIP_INSTALL) -r bench/peers/requirements-arq.txt
+	@touch $@
+
 .PHONY: lock
 lock: require-python ## Resolve pyproject.toml into requirements.lock
 	@$(PYTHON) -m venv --clear $(TOOLS)
@@ -76,6 +94,6 @@ lock: require-python ## Resolve pyproject.toml into requirements.lock
 
 .PHONY: clean
 clean: ## Remove everything that can be made again
-	@rm -rf $(VENV) $(TOOLS) build dist .hypothesis .import_linter_cache .mypy_cache \
+	@rm -rf $(VENV) $(TOOLS) $(BENCH) build dist .hypothesis .import_linter_cache .mypy_cache \
 		.pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

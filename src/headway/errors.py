@@ -57,6 +57,10 @@ class PayloadTooLarge(BadJob):
     """The payload or result is larger than allowed. Store it elsewhere and pass its address."""
 
 
+class PayloadNoLongerFits(BadJob):
+    """The handler has changed since the job was enqueued. Enqueue it again, or change it back."""
+
+
 class DuplicateJob(HeadwayError):
     """A job with the same unique key is there already; nothing was stored."""
 

@@ -7,6 +7,7 @@ the HTTP status it carries.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from headway.core import Outcome, Scope
 from headway.core.classify import Meaning, classify_status, outcome_of, parse_retry_after
@@ -82,7 +83,7 @@ class Cancel(Verdict):
     """The job is not wanted any more: it ends as cancelled."""
 
     def outcome(self) -> Outcome:
-        return Outcome.cancelled()
+        return replace(Outcome.cancelled(), error=str(self))
 
 
 class Snooze(Verdict):

@@ -7,7 +7,7 @@ can be granted. A batch is any number of calls followed by one `admit`.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 
 from headway.core.change import Change, Refusal, Refused, StopOrder
 from headway.core.explain import Explanation, explain
@@ -171,6 +171,16 @@ class Core(Lifetimes):
         permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
         self.leases.renewed(permit)
         return permit.expires_at
+
+    def renew(self, fences: Iterable[int], now: float) -> None:
+        """Prolong the leases of holders that are alive for certain, before time passes: whoever
+        calls may have stood still for longer than a lease, and that is not their fault.
+        """
+        for fence in fences:
+            permit = self.leases.permits.get(fence)
+            if permit is not None:
+                permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
+                self.leases.renewed(permit)
 
     # ------------------------------------------------------------------ operators
 

@@ -7,10 +7,10 @@ of its own; `engine.Engine` drives it in a thread, `headway.testing` on a virtua
 
 from __future__ import annotations
 
-import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from random import Random
 from typing import Any, TypeVar
 
@@ -21,14 +21,14 @@ from headway.core.ticket import Stop, Ticket
 from headway.engine.clock import Clock
 from headway.engine.controls import Controls
 from headway.engine.hands import Hands, Work
-from headway.engine.intake import obey_commands, take_in
+from headway.engine.intake import know_type, obey_commands, take_in
 from headway.engine.ledger import Extra, Ledger, clean
+from headway.engine.patience import Patient
 from headway.engine.registry import Registry
 from headway.engine.schedules import Schedules
 from headway.engine.settings import Settings
 from headway.engine.tickets import Tickets
 from headway.engine.waits import Waits
-from headway.errors import StoreUnavailable
 from headway.store import Store
 from headway.store.records import Batch
 
@@ -36,12 +36,12 @@ T = TypeVar("T")
 INF = float("inf")
 NET_S = 5.0  # how often the store is asked whether a bell was missed
 SWEEP_S = 60.0
-MAX_GRANTS_BEHIND = 4_096  # finished jobs handled in one turn
+FEW = 64  # ends of jobs that one turn always takes
 
 Finished = tuple[int, int, Outcome, str | None]  # job, fence, outcome, result
 
 
-class Brain:
+class Brain(Patient):
     def __init__(
         self,
         store: Store,
@@ -55,6 +55,7 @@ class Brain:
         lease_s: float = 90.0,
         net_s: float = NET_S,
     ) -> None:
+        super().__init__()
         self.store = store
         self.registry = registry
         self.settings = settings
@@ -78,7 +79,6 @@ class Brain:
         self.broken: list[tuple[int, int, str]] = []  # waits for a job that cannot complete
         self.news = True  # there may be something new in the store
         self.granting = True
-        self.trouble = ""  # why the store cannot be written, while it cannot
         self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
         self.fresh: set[int] = set()  # submitted in this turn, and stored as they stand
         self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
@@ -89,8 +89,8 @@ class Brain:
         self._notes: deque[tuple[str, int, int, tuple[Any, ...]]] = deque()
         self._acks: list[tuple[Future[Any], Any]] = []
         self._just_ended: list[int] = []
+        self._released = False  # somebody became due after the permits of this turn were given
         self._net_at = self._renew_at = self._sweep_at = INF
-        self._stop_waiting = threading.Event()
 
     # ------------------------------------------------------------------ from any thread
 
@@ -127,9 +127,14 @@ class Brain:
 
     def turn(self) -> float:
         """Do everything there is to do. Returns when to come back if nobody calls."""
-        now = self.core.advance(self.clock.now())
+        at = self.clock.now()
+        if at >= self._renew_at:  # first: the last turn may have waited long for the store
+            self._renew_at = at + self.core.lease_s / 3
+            self.core.renew((*self.hand_held, *self.own_slots), at)
+        now = self.core.advance(at)
         self._on_time(now)
-        ends = min(len(self._finished), MAX_GRANTS_BEHIND)
+        # Half of what runs, so that the hands have the one half while the other is committed.
+        ends = min(len(self._finished), max(FEW, len(self.hand_held) // 2))
         self._take_notes()  # all that was said before those ends
         self._hear_finished(ends, now)
         self._hear_calls(now)
@@ -142,7 +147,8 @@ class Brain:
         self.ledger.close(self.batch)
         self._commit()
         self._act(permits, stops)
-        if self._finished or self._calls or self.news:
+        if self._finished or self._calls or self.news or self._released:
+            self._released = False
             return now
         return min(self.core.next_wakeup(), self._net_at, self._renew_at, self._sweep_at)
 
@@ -158,14 +164,6 @@ class Brain:
             if version != self.version:
                 self.version = version
                 self.news = True
-        if now >= self._renew_at:
-            self._renew_at = now + self.core.lease_s / 3
-            for fence, work in list(self.hand_held.items()):
-                self.core.heartbeat(work.id, fence, now)
-            for fence in list(self.own_slots):
-                permit = self.core.leases.permits.get(fence)
-                if permit is not None:
-                    self.core.heartbeat(permit.ticket.id, fence, now)
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_S
             self.core.sweep(now)
@@ -255,7 +253,7 @@ class Brain:
             self._end_waits(number, change.after, now)
         extra = self.extras.pop(number, None) if self.extras else None
         if extra is not None and extra.schedule is not None:
-            self.schedules.next_after(extra.schedule, change.after, self.batch, now)
+            self.schedules.next_after(extra.schedule, number, change.after, self.batch, now)
 
     def _end_waits(self, number: int, state: State, now: float) -> None:
         if number in self.waits:
@@ -274,6 +272,7 @@ class Brain:
 
     def release(self, number: int, now: float) -> None:
         """A job waits for no other job any more."""
+        self._released = True
         self.batch.released.append(number)
         extra = self.extras.get(number)
         due_at = now
@@ -322,23 +321,19 @@ class Brain:
             self.news = True
         self.batch = Batch(term=self.term, seen_command=self.seen_command)
 
-    def insist(self, action: Callable[[], T]) -> T:
-        """Go on until the store does it. Meanwhile nothing is granted and nobody is told."""
-        for wait_s in _growing_waits():
-            try:
-                done = action()
-            except StoreUnavailable as error:
-                self.trouble = str(error)
-                if self._stop_waiting.wait(wait_s):
-                    raise
-                continue
-            self.trouble = ""
-            return done
-        raise AssertionError  # the waits never end
-
-    def give_up(self) -> None:
-        """Stop insisting: the process is to end although the store is away."""
-        self._stop_waiting.set()
+    def abandon(self, error: Exception) -> None:
+        """There will be no other turn: whoever waits for one hears so."""
+        waiting: list[Future[Any]] = [*self.slots_waiting.values()]
+        self.slots_waiting.clear()
+        while self._calls:
+            with suppress(IndexError):  # another thread may be here too
+                waiting.append(self._calls.popleft()[1])
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+        acks, self._acks = self._acks, []
+        for future, _ in acks:
+            future.set_exception(error)
 
     def _act(self, permits: list[Permit], stops: list[tuple[int, Stop]]) -> None:
         if permits:
@@ -373,17 +368,16 @@ class Brain:
         works: list[Work] = []
         for errand in self.insist(lambda: self.store.errands(list(jobs))):
             permit = jobs.pop(errand.id)
-            work = Work(permit, self.registry.types[permit.ticket.type], errand)
+            known = self.registry.types.get(permit.ticket.type)
+            if known is None:  # an operator has opened the gate of a type that nobody knows
+                self.unknown_types.discard(permit.ticket.type)
+                know_type(self, permit.ticket.type, self.core.now)
+                self.finished(errand.id, permit.fence, Outcome.returned(), None)
+                continue
+            work = Work(permit, known, errand)
             self.hand_held[permit.fence] = work
             works.append(work)
         self.hands.start(works)
         for number, permit in jobs.items():
             lost = Outcome.failed("its payload is not in the store any more", fatal=True)
             self.finished(number, permit.fence, lost, None)
-
-
-def _growing_waits() -> Iterator[float]:
-    wait_s = 0.05
-    while True:
-        yield wait_s
-        wait_s = min(wait_s * 2, 2.0)

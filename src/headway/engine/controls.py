@@ -11,7 +11,8 @@ from headway.core import IllegalTransition, Outcome, Permit, State, Ticket
 from headway.core.change import UnknownTicket
 from headway.core.explain import Explanation
 from headway.core.lifecycle import TERMINAL, Event
-from headway.engine.intake import remember
+from headway.engine.intake import remember, take_in
+from headway.engine.tickets import FAR
 from headway.errors import UnknownJob
 from headway.store.records import Schedule
 
@@ -42,6 +43,8 @@ class Controls:
         return state
 
     def prioritise(self, id: int, priority: int, now: float) -> State:
+        if type(priority) is not int:
+            raise ValueError(f"a priority is a whole number, not {priority!r}")
         ticket = self._open(id, Event.POSTPONE)
         self._core.prioritise(id, priority, now)
         return self._noted(ticket, "prioritise", str(priority), now)
@@ -52,9 +55,19 @@ class Controls:
         return self._noted(ticket, "pin", "", now)
 
     def reschedule(self, id: int, not_before: float, now: float) -> State:
+        if isinstance(not_before, bool) or not 0 <= not_before < FAR:
+            raise ValueError(f"a time is a number of seconds since 1970, not {not_before!r}")
         ticket = self._open(id, Event.POSTPONE)
-        self._core.reschedule(id, not_before, now)
+        self._due(ticket, not_before, now)
         return self._noted(ticket, "reschedule", "", now)
+
+    def _due(self, ticket: Ticket, not_before: float, now: float) -> None:
+        """Another time; a job that waits for others has it when they are done."""
+        number: Any = ticket.id
+        if number in self._brain.waits:
+            self._brain.extras[number].not_before = not_before
+        else:
+            self._core.reschedule(number, not_before, now)
 
     def replace(self, id: int, not_before: float, priority: int, now: float) -> None:
         """The payload is another one already; the rest follows, unless the job has started."""
@@ -62,8 +75,7 @@ class Controls:
         if ticket is None or ticket.state is State.RUNNING:
             return
         self._core.prioritise(id, priority, now)
-        if id not in self._brain.waits:
-            self._core.reschedule(id, not_before, now)
+        self._due(ticket, not_before, now)
         self._noted(ticket, "replace", "", now)
 
     def retry(self, id: int, now: float) -> State:
@@ -92,6 +104,8 @@ class Controls:
 
     def _open(self, id: int, event: Event | None) -> Ticket:
         ticket = self._core.tickets.get(id)
+        if ticket is None and id > self._brain.seen_job:
+            ticket = self._new(id)
         if ticket is not None:
             return ticket
         state = self._brain.store.states([id]).get(id)
@@ -100,6 +114,16 @@ class Controls:
         if event is not None and State(state) in TERMINAL:
             raise IllegalTransition(State(state), event)
         raise UnknownTicket(f"job {id} is {state}")
+
+    def _new(self, id: int) -> Ticket | None:
+        """A job that is stored, but was not looked at yet."""
+        brain = self._brain
+        while brain.seen_job < id:
+            before = brain.seen_job
+            take_in(brain, self._core.now)
+            if brain.seen_job == before:
+                return None
+        return self._core.tickets.get(id)
 
     def _noted(self, ticket: Ticket, what: str, detail: str, now: float) -> State:
         self._brain.ledger.touch(ticket)
@@ -146,16 +170,20 @@ class Controls:
 
     def schedule(self, row: Schedule, now: float) -> None:
         brain = self._brain
-        open_job = brain.schedules.jobs.get(row.name)
+        open_job = self._occurrence(row.name)
         ticket = None if open_job is None else self._core.tickets.get(open_job)
         running = ticket is not None and ticket.state is State.RUNNING
+        before = brain.schedules.rows.get(row.name)
         replaced = brain.schedules.put(row, brain.batch, now, running=running)
         self._drop(replaced, now)
+        if brain.schedules.rows[row.name] is not before:
+            brain.record(now, "schedule", subject=f"schedule:{row.name}", detail=row.rule)
 
     def unschedule(self, name: str, now: float) -> None:
         brain = self._brain
         if name not in brain.schedules.rows:
             raise ValueError(f"there is no schedule {name!r}")
+        self._occurrence(name)
         self._drop(brain.schedules.remove(name, brain.batch), now)
         brain.record(now, "unschedule", subject=f"schedule:{name}")
 
@@ -163,9 +191,17 @@ class Controls:
         brain = self._brain
         if name not in brain.schedules.rows:
             raise ValueError(f"there is no schedule {name!r}")
+        self._occurrence(name)
         self._drop(brain.schedules.pause(name, paused, brain.batch, now), now)
         what = "pause_schedule" if paused else "resume_schedule"
         brain.record(now, what, subject=f"schedule:{name}")
+
+    def _occurrence(self, name: str) -> int | None:
+        """The open occurrence; after a restart it may be one that was not looked at yet."""
+        job = self._brain.schedules.jobs.get(name)
+        if job is not None and job > self._brain.seen_job:
+            self._new(job)
+        return self._brain.schedules.jobs.get(name)
 
     def _drop(self, job: int | None, now: float) -> None:
         """Cancel an occurrence that is not wanted any more; one that runs may end."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
@@ -27,6 +26,7 @@ T = TypeVar("T")
 logger = logging.getLogger("headway")
 
 GRACE_S = 6.0  # for works that were told to stop, a little longer than programs get to end
+KILLED_S = 1.0  # for programs that were killed
 
 
 class Engine:
@@ -52,10 +52,13 @@ class Engine:
         self._hands.brain = self.brain
         self._retention = retention or Retention()
         self._stopping = False
-        self._idle = threading.Event()
+        self._hurried = False
+        self._idle = False
+        self._may_go_on = threading.Event()  # nothing runs any more, or somebody is in a hurry
         self._threads: list[threading.Thread] = []
         self.error: BaseException | None = None
         self.done = threading.Event()
+        self.when_done: Callable[[], None] = lambda: None
 
     def _ring(self) -> None:
         if not self._wake.is_set():
@@ -83,7 +86,8 @@ class Engine:
                 wake.clear()
                 next_at = min(brain.turn(), self._retention.look(self._store, clock.now()))
                 if self._stopping and not brain.hand_held:
-                    self._idle.set()
+                    self._idle = True
+                    self._may_go_on.set()
                     if self._threads_may_end:
                         break
                 wait_s = next_at - clock.now()
@@ -92,9 +96,12 @@ class Engine:
         except BaseException as error:
             self.error = error
             logger.error("the engine has stopped: %s", error)
+            self._hands.stop_all("shutdown")  # what runs has nobody to report to
         finally:
-            self._idle.set()
+            self._may_go_on.set()
             self.done.set()
+            brain.abandon(self._over())
+            self.when_done()
 
     _threads_may_end = False
 
@@ -102,8 +109,14 @@ class Engine:
 
     def ask(self, call: Callable[[float], T]) -> Future[T]:
         if self.done.is_set():
-            raise EngineStopped(f"the engine has stopped: {self.error or 'it was asked to'}")
-        return self.brain.ask(call)
+            raise self._over()
+        future = self.brain.ask(call)
+        if self.done.is_set():
+            self.brain.abandon(self._over())  # it may have come too late to be heard
+        return future
+
+    def _over(self) -> EngineStopped:
+        return EngineStopped(f"the engine has stopped: {self.error or 'it was asked to'}")
 
     # ------------------------------------------------------------------ stopping
 
@@ -112,14 +125,16 @@ class Engine:
         without a burnt attempt.
         """
         if self._threads and not self.done.is_set():
-            deadline = time.monotonic() + max(drain_s, 0.0)
-            self._stopping = True
             with contextlib.suppress(EngineStopped):
                 self.ask(self._stop_granting)
-            self._idle.wait(max(deadline - time.monotonic(), 0.0))
-            if not self._idle.is_set():
+            self._may_go_on.wait(max(drain_s, 0.0))
+            if not self._idle:
                 self._hands.stop_all("shutdown")
-                self._idle.wait(GRACE_S)
+                self._may_go_on.wait(GRACE_S)
+            if self._hurried and not self._idle:
+                self._may_go_on.clear()
+                self._hands.kill_all()
+                self._may_go_on.wait(KILLED_S)
             with contextlib.suppress(EngineStopped):
                 self.ask(self._give_all_back)
             self._threads_may_end = True
@@ -130,8 +145,14 @@ class Engine:
         self._end_hands()
         self._store.leave()
 
+    def hurry(self) -> None:
+        """Do not wait for what runs: a stop that is under way, or comes, ends at once."""
+        self._hurried = True
+        self._may_go_on.set()
+
     def _stop_granting(self, now: float) -> None:
         self.brain.granting = False
+        self._stopping = True  # from here on nothing running means that nothing will
 
     def _give_all_back(self, now: float) -> None:
         for fence, work in list(self.brain.hand_held.items()):

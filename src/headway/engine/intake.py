@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headway.core import IllegalTransition, State, UnknownTicket
-from headway.engine.ledger import SUBMIT, Extra
+from headway.core import Change, Refused, State, Ticket
+from headway.core.lifecycle import TERMINAL
+from headway.engine.ledger import Extra
 from headway.engine.tickets import FAR, PLAIN, Spec
+from headway.errors import StoreError
 from headway.store.records import Command, OpenJob, Schedule
 
 if TYPE_CHECKING:
@@ -28,44 +30,73 @@ def take_in(brain: Brain, now: float) -> None:
         return
     if len(rows) == CHUNK:
         brain.news = True
-    held = _holders(brain, [row.id for row in rows if row.waits])
+    held = holders(brain, [row.id for row in rows if row.waits])
     for row in rows:
         brain.seen_job = row.id
-        if row.id not in brain.core.tickets:
+        if row.id in brain.core.tickets or row.state in TERMINAL:
+            continue
+        try:
             _submit(brain, row, held.get(row.id), now)
+        except (TypeError, ValueError, KeyError) as error:
+            _turn_away(brain, row, error, now)
+
+
+def _turn_away(brain: Brain, row: OpenJob, error: Exception, now: float) -> None:
+    """A row that makes no sense here, from another version or another program: it must not stop
+    all the others.
+    """
+    brain.extras.pop(row.id, None)
+    brain.waits.forget(row.id)
+    brain.core.submit(Ticket(row.id, type=row.type, seq=row.id), now)
+    brain.core.cancel(row.id, now, f"this engine cannot take the job: {error}")
 
 
 def _submit(brain: Brain, row: OpenJob, others: list[int] | None, now: float) -> None:
-    remember(brain, row)
+    wanted = remember(brain, row)
     not_before = None
     if others is not None:
         not_before = hold_back(brain, row, others)
     ticket = brain.tickets.make(row, not_before=not_before)
     know_type(brain, ticket.type, now)
-    if now >= ticket.deadline:
-        # It came too late already; the core tells it from one that may still run.
-        brain.core.replay(ticket, State.PENDING, now, since=now)
-        brain.record(now, SUBMIT, job=row.id)
-    else:
-        brain.core.submit(ticket, now)
-        if ticket.state.value == row.state:
-            brain.fresh.add(row.id)
-    if others is not None and not others:
+    if now >= ticket.deadline:  # it came too late already, and must not run
+        ticket.not_before, ticket.deadline = FAR, now + 0.001
+    _enter(brain, ticket, row, now)
+    if not wanted:
+        brain.core.cancel(row.id, now, "its schedule has changed")
+    elif others is not None and not others:
         brain.waits.forget(row.id)
         brain.release(row.id, now)
 
 
-def remember(brain: Brain, row: OpenJob) -> None:
-    """Keep what the core does not know, for the few jobs that need it."""
+def _enter(brain: Brain, ticket: Ticket, row: OpenJob, now: float) -> None:
+    try:
+        brain.core.submit(ticket, now)
+    except Refused:
+        # It was accepted when it was stored, so it waits, however many do already.
+        brain.core.replay(ticket, State.QUEUED, now, since=now)
+        brain.core.changes.append(Change(ticket, None, None, State.QUEUED, now, "", 0))
+    if ticket.state.value == row.state:
+        brain.fresh.add(row.id)
+
+
+def remember(brain: Brain, row: OpenJob, *, known: bool = False) -> bool:
+    """Keep what the core does not know, for the few jobs that need it. False: it is an occurrence
+    that its schedule does not want. `known`: the job was taken in before.
+    """
     spec = PLAIN if row.spec is None else _spec.decode(row.spec)
     if row.unique_scope is None and row.schedule is None and spec.keep_result_s is None:
-        return
+        return True
     brain.extras[row.id] = extra = Extra()
     extra.unique = row.unique_scope
     extra.keep_result_s = spec.keep_result_s
-    extra.schedule = row.schedule
-    if row.schedule is not None:
-        brain.schedules.jobs[row.schedule] = row.id
+    if row.schedule is None:
+        return True
+    if known:  # but it may be an old one that an operator retries
+        wanted = brain.schedules.jobs.get(row.schedule) == row.id
+    else:
+        wanted = brain.schedules.arrive(row.schedule, row.id)
+    extra.schedule = row.schedule if wanted else None
+    return wanted
 
 
 def hold_back(brain: Brain, row: OpenJob, others: list[int]) -> float:
@@ -82,9 +113,9 @@ def know_type(brain: Brain, name: str, now: float) -> None:
         brain.core.gates.close("type", name, now, until=INF, why=UNKNOWN_TYPE)
 
 
-def _holders(brain: Brain, ids: list[int]) -> dict[int, list[int]]:
+def holders(brain: Brain, ids: list[int]) -> dict[int, list[int]]:
     """For each of these jobs, the jobs it must still wait for. One that waits for a job that has
-    failed, or was never there, is cancelled when it is looked at first: it waits for job 0.
+    failed, or was never there, is cancelled as soon as it is in.
     """
     if not ids:
         return {}
@@ -95,7 +126,7 @@ def _holders(brain: Brain, ids: list[int]) -> dict[int, list[int]]:
         state = states.get(other)
         if state != State.COMPLETED.value:
             held[number].append(other)
-            if other not in brain.core.tickets and other <= brain.seen_job:
+            if state is None or state in TERMINAL:
                 brain.broken.append((number, other, state or "is not there"))
     return held
 
@@ -107,6 +138,7 @@ def obey_commands(brain: Brain, now: float) -> None:
     for number, other, state in brain.broken:
         if number in brain.core.tickets:
             brain.waits.forget(number)
+            brain.batch.released.append(number)
             brain.core.cancel(number, now, f"job {other}, which it was to follow, {state}")
     brain.broken.clear()
     commands = brain.insist(lambda: brain.store.commands(brain.seen_command, CHUNK))
@@ -116,7 +148,9 @@ def obey_commands(brain: Brain, now: float) -> None:
         brain.seen_command = command.id
         try:
             _obey(brain, command, now)
-        except (IllegalTransition, UnknownTicket, ValueError, KeyError) as error:
+        except StoreError:
+            raise
+        except Exception as error:  # whatever it is, it must not stop this engine and the next
             subject = f"{command.verb} {command.target}"
             brain.record(now, "command_refused", detail=str(error), subject=subject)
 

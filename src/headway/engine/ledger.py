@@ -18,6 +18,12 @@ _encode = msgspec.json.encode
 SUBMIT = "submit"
 MAX_DETAIL = 4_000  # characters of an error that are worth keeping
 
+# What stands as the error of a job that ended without anybody giving a reason.
+WHY: dict[Event | None, str] = {
+    Event.DEADLINE: "its deadline is over",
+    Event.CANCEL: "it was cancelled",
+}
+
 
 class Extra:
     """What the engine remembers of the few jobs that need it."""
@@ -35,27 +41,29 @@ class Ledger:
     def __init__(self, core: Core, extras: dict[int, Extra]) -> None:
         self._core = core
         self._extras = extras
-        # The last word on each job: its ticket, an error, its fence, and whether all that happened
-        # is that it was granted.
-        self._moved: dict[int, tuple[Ticket, str | None, int, bool]] = {}
+        # The last word on each job: its ticket, an error, its fence, whether all that happened is
+        # that it was granted, and why it ended if nobody said so.
+        self._moved: dict[int, tuple[Ticket, str | None, int, bool, str | None]] = {}
 
     def enter(self, change: Change, batch: Batch, *, stored: bool = False) -> None:
         """One transition. `stored`: the job stands in the store like this already."""
-        ticket = change.ticket
-        event = SUBMIT if change.event is None else change.event.value
-        before = None if change.before is None else change.before.value
-        detail = clean(change.detail)
-        row = (change.at, ticket.id, event, before, change.after.value, change.fence, detail, None)
-        batch.events.append(row)
+        ticket, event, detail = change.ticket, change.event, change.detail
         number: Any = ticket.id
-        if change.event is Event.RETRY_BY_OPERATOR:
+        if detail:
+            detail = clean(detail)
+        # States and events go in as they are: they are text, and encoded as such.
+        row = (change.at, number, event or SUBMIT, change.before, change.after, change.fence,
+               detail, None)  # fmt: skip
+        batch.events.append(row)
+        if event is Event.RETRY_BY_OPERATOR:
             batch.reopened.append(number)
         if not stored:
-            just_granted = change.event is Event.GRANT and number not in self._moved
-            self._moved[number] = (ticket, detail or None, change.fence, just_granted)
+            just_granted = event is Event.GRANT and number not in self._moved
+            why = WHY.get(event)
+            self._moved[number] = (ticket, detail or None, change.fence, just_granted, why)
         extra = self._extras.get(number) if self._extras else None
         if extra is not None and extra.unique is not None:
-            leaves = change.event is Event.GRANT and extra.unique == UniqueScope.QUEUED.value
+            leaves = event is Event.GRANT and extra.unique == UniqueScope.QUEUED.value
             if leaves or change.after in TERMINAL:
                 extra.unique = None
                 batch.freed.append(number)
@@ -65,12 +73,14 @@ class Ledger:
         fence = ticket.permit.fence if ticket.permit else 0
         number: Any = ticket.id
         known = self._moved.get(number)
-        error = None if known is None else known[1]
-        self._moved[number] = (ticket, error, fence if known is None else known[2], False)
+        if known is None:
+            self._moved[number] = (ticket, None, fence, False, None)
+        else:
+            self._moved[number] = (ticket, known[1], known[2], False, known[4])
 
     def close(self, batch: Batch) -> None:
         """The last word on each job that moved, and on each gate."""
-        for number, (ticket, detail, fence, just_granted) in self._moved.items():
+        for number, (ticket, detail, fence, just_granted, why) in self._moved.items():
             state = ticket.state
             if just_granted and ticket.permit is not None:
                 batch.granted.append(grant(number, ticket.permit))
@@ -80,7 +90,7 @@ class Ledger:
                 continue
             if state in TERMINAL:
                 tries = None if ticket.tries is None else tries_text(ticket.tries)
-                batch.ended.append((number, state.value, ticket.since, tries, detail))
+                batch.ended.append((number, state.value, ticket.since, tries, detail or why))
                 continue
             extra = self._extras.get(number) if self._extras else None
             not_before = ticket.not_before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from headway.core import Outcome, State
 from headway.core.memory import load as load_gate
 from headway.engine.hands.processes import kill_left_over
-from headway.engine.intake import hold_back, know_type, remember
+from headway.engine.intake import hold_back, holders, know_type, remember
 from headway.store.records import OpenJob
 
 if TYPE_CHECKING:
@@ -23,14 +24,15 @@ LOST = "the engine that ran it is gone"
 def load(brain: Brain) -> None:
     """Everything that is open, then go on where the last engine stopped."""
     store, core = brain.store, brain.core
-    now = core.advance(brain.clock.now())
+    # A moment ago, so that the first turn finds what has become due meanwhile.
+    now = core.advance(math.nextafter(brain.clock.now(), 0.0))
     left_by = store.enter(brain.heard)
     brain.term, brain.seen_job, brain.seen_command = (
         left_by.term,
         left_by.seen_job,
         left_by.seen_command,
     )
-    brain.batch.seen_command = brain.seen_command
+    brain.batch.term, brain.batch.seen_command = brain.term, brain.seen_command
     core.admission.fence = left_by.fence
     brain.version = store.version()
     _load_settings(brain)
@@ -40,13 +42,13 @@ def load(brain: Brain) -> None:
         kill_left_over(pid, started_at)
         brain.batch.processes.append((job, None, None))
     brain.schedules.load(store.schedules(), store.open_occurrences())
+    core.admission.touched.clear()  # they are as they were stored
     _load_jobs(brain, now)
     # The holders of slots lived in the process that is gone.
     brain.batch.slots_gone.extend(slot.fence for slot in store.slots())
     for name in brain.schedules.orphans():
         brain.schedules.replan(name, brain.batch, now)
-    brain.start_clocks(now)
-    core.admission.touched.clear()
+    brain.start_clocks(brain.clock.now())
     if len(core.tickets) > MANY:
         gc.collect()
         gc.freeze()  # the core makes no cyclic garbage: there is no need to look at it again
@@ -59,21 +61,20 @@ def _load_settings(brain: Brain) -> None:
 
 def _load_jobs(brain: Brain, now: float) -> None:
     core, tickets = brain.core, brain.tickets
-    waiting: dict[int, list[int]] = {}
-    for job, other in brain.store.waits():
-        waiting.setdefault(job, []).append(other)
+    waiting = holders(brain, [job for job, _ in brain.store.waits()])
     running: list[OpenJob] = []
     collecting = gc.isenabled()
     gc.disable()
     try:
         for row in brain.store.load_open(brain.seen_job):
             if row.unique_scope or row.schedule or row.spec:
-                remember(brain, row)
+                remember(brain, row, known=True)
             know_type(brain, row.type, now)
             if row.state == State.RUNNING.value:
                 running.append(row)
                 continue
-            not_before = hold_back(brain, row, waiting.get(row.id, [])) if row.waits else None
+            others = waiting.get(row.id)
+            not_before = hold_back(brain, row, others) if others else None
             ticket = tickets.again(row, not_before=not_before)
             if row.pin is not None:
                 core.replay_pin(ticket, row.pin)
@@ -89,6 +90,8 @@ def _take_back(brain: Brain, row: OpenJob, now: float) -> None:
     """Our own hands went with the engine, so a running job has lost its lease."""
     ticket = brain.tickets.again(row)
     asked = ticket.asked
+    if row.pin is not None:
+        brain.core.replay_pin(ticket, row.pin)
     granted_at = now if row.granted_at is None else min(row.granted_at, now)
     brain.core.restore(
         ticket, now, fence=row.fence, upstream=row.upstream, granted_at=granted_at,

@@ -14,6 +14,8 @@ from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
 ASYNC = "hands:async"
 THREADS = "hands:threads"
 
+KEEP_RESULT_S = 86_400.0
+
 
 @dataclass(slots=True)
 class JobType:
@@ -25,7 +27,7 @@ class JobType:
     decode: Callable[[str], dict[str, Any]]  # the payload as arguments; ValueError if it is no fit
     policy: RetryPolicy = DEFAULT_POLICY
     tools: tuple[str, ...] = ()
-    keep_result_s: float = 86_400.0
+    keep_result_s: float = KEEP_RESULT_S
     meanings: Mapping[type[BaseException], Meaning] = field(default_factory=dict)
 
     @property

@@ -1,8 +1,8 @@
 """The one scheduler: each schedule has one open occurrence, a job like any other.
 
 The next occurrence is inserted by the commit that ends the last one, so the chain cannot break,
-and its key is claimed once in the store, so no occurrence runs twice. What was slept through is
-coalesced, and the phase is kept.
+and each plan has a key that is claimed once in the store, so that a commit which is repeated
+inserts no second one. What was slept through is coalesced, and the phase is kept.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Schedules:
         self.rows: dict[str, Schedule] = {}
         self.jobs: dict[str, int] = {}  # the open occurrence of each
         self._rules: dict[str, Rule] = {}
+        self._coming: dict[str, int] = {}  # occurrences that are planned, but not yet taken in
+        self._plans = 0
 
     def load(self, rows: list[Schedule], open_jobs: dict[str, int]) -> None:
         self.rows = {row.name: row for row in rows}
@@ -42,6 +44,21 @@ class Schedules:
     def orphans(self) -> list[str]:
         """Schedules whose occurrence is missing; there are none unless somebody deleted rows."""
         return [name for name, row in self.rows.items() if not row.paused and name not in self.jobs]
+
+    def arrive(self, name: str, job: int) -> bool:
+        """An occurrence is taken in. False: its schedule has changed since it was planned, and it
+        is not wanted any more.
+        """
+        coming = self._coming.pop(name, 1) - 1
+        if coming:
+            self._coming[name] = coming
+        row = self.rows.get(name)
+        if row is None or row.paused or coming or self.jobs.get(name, job) > job:
+            if self.jobs.get(name) == job:
+                del self.jobs[name]
+            return False
+        self.jobs[name] = job
+        return True
 
     def put(self, row: Schedule, batch: Batch, now: float, *, running: bool) -> int | None:
         """Declare a schedule. What has not changed is left alone. Returns the occurrence to cancel
@@ -62,9 +79,11 @@ class Schedules:
         self._plan(row.name, batch, now)
         return self.jobs.pop(row.name, None)
 
-    def next_after(self, name: str, ended: State, batch: Batch, now: float) -> None:
+    def next_after(self, name: str, job: int, ended: State, batch: Batch, now: float) -> None:
         """An occurrence has ended: plan the next one, in the same commit."""
-        self.jobs.pop(name, None)
+        if self.jobs.get(name) != job:
+            return  # another one has taken its place already
+        del self.jobs[name]
         row = self.rows.get(name)
         if row is None or row.paused:
             return
@@ -106,6 +125,8 @@ class Schedules:
         self.rows[name] = row
         batch.schedules.append(row)
         options = _options.decode(row.options)
+        self._plans += 1
+        self._coming[name] = self._coming.get(name, 0) + 1
         batch.jobs.append(
             NewJob(
                 row.type,
@@ -119,6 +140,6 @@ class Schedules:
                 not_before=following.due_at,
                 spec=options.spec,
                 schedule=name,
-                occurrence=occurrence_key(f"{name}~{row.created_at:.3f}", following.due_at),
+                occurrence=occurrence_key(f"{name}~{batch.term}.{self._plans}", following.due_at),
             )
         )

@@ -6,6 +6,7 @@ set is durable, shown as overridden, and can be reset.
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -20,10 +21,14 @@ from headway.core import BreakerRule, GatePolicy, PaceRule, Policies, PushbackRu
 from headway.core.recurrence import duration_s
 
 LAYERS = ("code", "file", "environment", "operator")
+PACES = frozenset({"every", "per_minute", "per_second"})
+WHOLE = frozenset({"limit", "reserve", "burst", "max_waiters"})
 KINDS = ("everything", "lane", "upstream", "tool", "type", "key")
 PREFIX = "HEADWAY_"
 
 Value = dict[str, Any]
+
+logger = logging.getLogger("headway")
 
 DURATIONS = frozenset(
     {"every", "cooldown", "min_hold", "hold", "max_hold", "ban", "window", "open_for"}
@@ -42,7 +47,7 @@ class Settings:
         """Add to a layer; wrong settings are refused here, before anything has changed."""
         layers = {**self._layers.get((kind, name), {})}
         layers[layer] = {**layers.get(layer, {}), **value}
-        policy_of(kind, merged(layers))
+        policy_of(kind, merged(layers), name)
         self._layers[kind, name] = layers
 
     def put(self, kind: str, name: str, value: Value | None) -> GatePolicy | None:
@@ -51,7 +56,7 @@ class Settings:
         layers.pop("operator", None)
         if value is not None:
             layers["operator"] = value
-        policy = policy_of(kind, merged(layers)) if layers else None
+        policy = policy_of(kind, merged(layers), name) if layers else None
         if layers:
             self._layers[kind, name] = layers
         else:
@@ -59,16 +64,22 @@ class Settings:
         return policy
 
     def load(self, rows: Iterable[tuple[str, str, str]]) -> None:
-        """What operators have set, from the store."""
-        for layers in self._layers.values():
+        """What operators have set, from the store. What does not fit the code any more is left
+        out: it must not keep an engine from starting.
+        """
+        for (kind, name), layers in list(self._layers.items()):
             layers.pop("operator", None)
+            if not layers:
+                del self._layers[kind, name]
         for kind, name, value in rows:
-            self.declare("operator", kind, name, msgspec.json.decode(value))
+            try:
+                self.declare("operator", kind, name, msgspec.json.decode(value))
+            except ValueError as error:
+                logger.warning("what was set for %s:%s is left out: %s", kind, name, error)
 
     def declare_all(self, policies: Policies) -> None:
         for (kind, name), layers in self._layers.items():
-            if layers:
-                policies.declare(kind, name, policy_of(kind, merged(layers)))
+            policies.declare(kind, name, policy_of(kind, merged(layers), name))
 
     def shown(self) -> list[dict[str, Any]]:
         """What holds for each name, and which layer said so."""
@@ -122,12 +133,24 @@ class Settings:
 def merged(layers: Mapping[str, Value]) -> Value:
     value: Value = {}
     for layer in LAYERS:
-        value.update(layers.get(layer, {}))
+        said = layers.get(layer, {})
+        if not PACES.isdisjoint(said):  # one way to say it takes the place of another
+            value = {field: kept for field, kept in value.items() if field not in PACES}
+        value.update(said)
     return value
 
 
-def policy_of(kind: str, value: Value) -> GatePolicy:
+def policy_of(kind: str, value: Value, name: str = "*") -> GatePolicy:
     """A policy from plain data; ValueError says what is wrong."""
+    try:
+        policy = _policy(kind, value)
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"these settings make no sense: {error}") from error
+    Policies().declare(kind, name, policy)  # which refuses what the core would refuse
+    return policy
+
+
+def _policy(kind: str, value: Value) -> GatePolicy:
     if kind not in KINDS:
         raise ValueError(f"{kind!r} is no kind of gate; known are {', '.join(KINDS)}")
     unknown = set(value) - FIELDS
@@ -135,6 +158,9 @@ def policy_of(kind: str, value: Value) -> GatePolicy:
         raise ValueError(
             f"{', '.join(sorted(unknown))} cannot be set; known are {', '.join(sorted(FIELDS))}"
         )
+    for field in WHOLE & set(value):
+        if value[field] is not None and type(value[field]) is not int:
+            raise ValueError(f"{field} must be a whole number, not {value[field]!r}")
     tenant = value.get("tenant")
     return GatePolicy(
         cap=value.get("limit"),
@@ -146,7 +172,7 @@ def policy_of(kind: str, value: Value) -> GatePolicy:
         breaker=_breaker(value.get("breaker")),
         pushback=_pushback(value),
         max_waiters=value.get("max_waiters"),
-        tenant=None if tenant is None else policy_of(kind, tenant),
+        tenant=None if tenant is None else _policy(kind, tenant),
     )
 
 
@@ -157,7 +183,7 @@ def _seconds(value: Any) -> float:
 
 
 def _pace(value: Value) -> PaceRule | None:
-    ways = [each for each in ("every", "per_minute", "per_second") if value.get(each) is not None]
+    ways = sorted(each for each in PACES if value.get(each) is not None)
     if not ways:
         return None
     if len(ways) > 1:

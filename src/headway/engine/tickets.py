@@ -35,6 +35,10 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 PLAIN = Spec()
 
 
+def spec_of(text: str | None) -> Spec:
+    return PLAIN if text is None else _spec.decode(text)
+
+
 def spec_text(spec: Spec) -> str | None:
     return None if spec == PLAIN else _encode(spec).decode()
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from headway.core import RetryPolicy
@@ -17,7 +18,7 @@ from headway.core.ticket import Ticket, Traffic
 from headway.engine import Engine
 from headway.engine.clock import Clock, SystemClock
 from headway.engine.controls import Controls
-from headway.engine.registry import ASYNC, THREADS, JobType, Registry
+from headway.engine.registry import ASYNC, KEEP_RESULT_S, THREADS, JobType, Registry
 from headway.engine.retention import Retention
 from headway.engine.settings import Settings
 from headway.errors import BadJob, EngineStopped
@@ -45,7 +46,7 @@ class App(Control):
         *,
         settings_file: str | None = None,
         threads: int = 16,
-        tasks: int = 256,
+        tasks: int = 512,
         payload_limit: int = 1_048_576,
         completed_days: float = 7.0,
         failed_days: float = 30.0,
@@ -124,11 +125,13 @@ class App(Control):
                 chosen = Options(**options)
             except TypeError as error:
                 raise BadJob(f"job {name!r} has no such option: {error}") from None
+            if not isinstance(tools, tuple | list) or len(set(tools)) != len(tools):
+                raise BadJob(f"tools are a tuple of different names, not {tools!r}")
             keep = chosen.keep_result
             rules = policy or retry_policy(name, timeout, retries, retry_delay, retry_growth)
             job_type = JobType(
                 name, handler, inspect.iscoroutinefunction(handler), signature.decode, rules,
-                tools, 86_400.0 if keep is None else seconds(keep), meanings or {},
+                tuple(tools), KEEP_RESULT_S if keep is None else seconds(keep), meanings or {},
             )  # fmt: skip
             job: Job[P, Any] = Job(self, name, handler, signature, chosen)
             if every is not None:
@@ -213,9 +216,7 @@ class App(Control):
         """Start an engine in this process: it decides, and runs the jobs of this app."""
         if self.engine is not None:
             raise EngineStopped("an engine runs in this app already")
-        if self._settings_file is not None:
-            self.settings.read_file(self._settings_file)
-        self.settings.read_environment()
+        self.read_settings()
         engine = Engine(
             self.store, self.registry, self.settings, clock=self.clock, threads=self.threads,
             payload_limit=self.payload_limit, retention=self.retention,
@@ -236,6 +237,12 @@ class App(Control):
         if engine is not None:
             engine.stop(seconds(drain))
 
+    def read_settings(self) -> None:
+        """The layers above the code: the file, then the environment."""
+        if self._settings_file is not None:
+            self.settings.read_file(self._settings_file)
+        self.settings.read_environment()
+
     @contextmanager
     def running(self, drain: Duration = 30.0) -> Iterator[App]:
         """`with app.running():` runs an engine as long as the block does."""
@@ -247,27 +254,40 @@ class App(Control):
 
     def run(self, drain: Duration = 30.0) -> None:
         """Run until SIGINT or SIGTERM; a second one ends at once."""
-        self.start()
-        engine = self.engine
-        assert engine is not None
-        asked = 0
+        news: SimpleQueue[str] = SimpleQueue()  # the one thing a signal handler may safely touch
 
         def ask_to_end(_number: int, _frame: object) -> None:
-            nonlocal asked
-            asked += 1
-            (engine.done if asked > 1 else ending).set()
+            news.put("signal")
 
-        ending = threading.Event()
         before = {each: signal.signal(each, ask_to_end) for each in (signal.SIGINT, signal.SIGTERM)}
         try:
-            while not ending.wait(0.5) and not engine.done.is_set():
-                pass
-            self.stop(drain)
+            self.start()
+            engine = self.engine
+            assert engine is not None
+            self._run_until_told(engine, news, drain)
         finally:
             for each, handler in before.items():
                 signal.signal(each, handler)
         if engine.error is not None:
             raise engine.error
+
+    def _run_until_told(self, engine: Engine, news: SimpleQueue[str], drain: Duration) -> None:
+        def stop() -> None:
+            try:
+                self.stop(drain)
+            finally:
+                news.put("stopped")
+
+        engine.when_done = partial(news.put, "over")
+        if engine.done.is_set():
+            news.put("over")
+        stopping = threading.Thread(target=stop, name="headway-stop")
+        while (new := news.get()) != "stopped":
+            if stopping.ident is None:
+                stopping.start()
+            elif new == "signal":
+                engine.hurry()
+        stopping.join()
 
 
 def _declare(row: Schedule, controls: Controls, now: float) -> None:

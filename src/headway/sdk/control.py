@@ -132,7 +132,7 @@ class Control:
         `app.set("lane:default", limit=4)`.
         """
         kind, _, name = target.partition(":")
-        policy_of(kind, settings)
+        policy_of(kind, settings, name)
         self._order("set", target, settings, lambda c, now: c.set(kind, name, settings, now))
 
     def reset(self, target: str) -> None:

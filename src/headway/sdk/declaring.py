@@ -25,4 +25,7 @@ def retry_policy(
         "growth": growth,
     }
     said = {key: value for key, value in changes.items() if value is not None}
-    return replace(DEFAULT_POLICIES.get(name, DEFAULT_POLICY), **said)
+    policy = DEFAULT_POLICIES.get(name, DEFAULT_POLICY)
+    # The cap is for delays that grow; it does not shorten one that was asked for.
+    said["max_delay_s"] = max(policy.max_delay_s, said.get("delay_s", 0.0))
+    return replace(policy, **said)

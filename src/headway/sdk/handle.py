@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 import msgspec
 
 from headway.core.explain import Explanation
+from headway.engine.registry import KEEP_RESULT_S
+from headway.engine.tickets import spec_of
 from headway.errors import JobFailed, ResultExpired, UnknownJob
 from headway.store.records import Event, Progress
 from headway.store.records import Job as JobRow
@@ -96,14 +98,23 @@ class JobHandle(Generic[R]):
     async def aresult(self, timeout: float | None = None) -> R:
         return cast(R, self._result(await self.await_end(timeout)))
 
+    def _kept_no_longer(self) -> bool:
+        """Whether a result that is not there may have been there."""
+        row = self.row()
+        keep_s = None if row.spec is None else spec_of(row.spec).keep_result_s
+        known = self._app.registry.types.get(row.type)
+        if keep_s is None:
+            keep_s = KEEP_RESULT_S if known is None else known.keep_result_s
+        return row.finished_at is not None and row.finished_at + keep_s <= self._app.now()
+
     def _result(self, state: str) -> Any:
         if state != "completed":
             why = self.row().error or "no reason was given"
             raise JobFailed(f"job {self.id} {state}: {why}", self.id, state)
         kept = self._app.store.result(self.id)
-        if kept is None:
+        if kept is None and not self._kept_no_longer():
             return None
-        if kept.expires_at <= self._app.now():
+        if kept is None or kept.expires_at <= self._app.now():
             raise ResultExpired(f"the result of job {self.id} has expired; keep it longer")
         return msgspec.json.decode(kept.value)
 

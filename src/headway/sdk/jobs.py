@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar
 
-from headway.engine.tickets import Spec, names_text, spec_text
+from headway.engine.tickets import FAR, INF, Spec, names_text, spec_text
 from headway.errors import BadJob
 from headway.outcomes import Duration, seconds
 from headway.sdk.signature import Signature
@@ -57,10 +57,32 @@ class Options:
             raise BadJob("ordered needs a key: name what must stay in order, or drop `ordered`")
         if self.delay is not None and self.at is not None:
             raise BadJob("delay and at say the same thing; give one of them")
-        if not self.weight > 0 or not self.cost >= 0:
-            raise BadJob("weight must be above 0, cost 0 or more")
-        UniqueScope(self.unique_while)
-        OnConflict(self.on_conflict)
+        if not 0 < self.weight < INF or not 0 <= self.cost < INF:
+            raise BadJob("weight must be a number above 0, cost one of 0 or more")
+        if type(self.priority) is not int or not -1e9 < self.priority < 1e9:
+            raise BadJob(f"a priority is a whole number, not {self.priority!r}")
+        if self.ordered not in (None, "pass", "hold"):
+            raise BadJob(f"ordered is 'pass' or 'hold', not {self.ordered!r}")
+        self._check_names()
+        _check_time("at", self.at)
+        _check_time("deadline", self.deadline)
+        try:
+            UniqueScope(self.unique_while)
+            OnConflict(self.on_conflict)
+        except ValueError as error:
+            raise BadJob(f"a unique job cannot be asked for like this: {error}") from None
+
+    def _check_names(self) -> None:
+        tools: Any = self.tools
+        if isinstance(tools, str) or not all(isinstance(each, str) and each for each in tools):
+            raise BadJob(f"tools are a tuple of names such as ('disk',), not {tools!r}")
+        if not all(isinstance(part, str) for pair in self.labels.items() for part in pair):
+            raise BadJob(f"labels are text by text, not {self.labels!r}")
+        _text("lane", self.lane)
+        if not callable(self.tenant):
+            _text("tenant", self.tenant)
+        if not callable(self.key):
+            _optional_text("key", self.key)
 
 
 class Job(Generic[P, R]):
@@ -154,13 +176,16 @@ class Job(Generic[P, R]):
         upstream = options.upstream
         if callable(upstream):
             upstream = upstream(**arguments)
+        key = _optional_text("key", _called(options.key, arguments))
+        if options.ordered is not None and key is None:
+            raise BadJob(f"job {self.name!r} is ordered, but has no key for these arguments")
         return NewJob(
             self.name,
             text,
             created_at=now,
             lane=options.lane,
             tenant=_text("tenant", _called(options.tenant, arguments)),
-            key=_optional_text("key", _called(options.key, arguments)),
+            key=key,
             upstreams=_upstreams(upstream),
             priority=options.priority,
             not_before=not_before,
@@ -181,6 +206,11 @@ class Job(Generic[P, R]):
             UniqueScope(self._options.unique_while),
             OnConflict(self._options.on_conflict),
         )
+
+
+def _check_time(what: str, at: float | None) -> None:
+    if at is not None and (isinstance(at, bool) or not 0 <= at < FAR):
+        raise BadJob(f"{what} is a number of seconds since 1970, not {at!r}")
 
 
 def _called(value: Any, arguments: dict[str, Any]) -> Any:

@@ -13,7 +13,8 @@ from typing import Any
 
 import msgspec
 
-from headway.errors import BadJob, PayloadTooLarge
+from headway.engine.json_text import json_text
+from headway.errors import BadJob, PayloadNoLongerFits, PayloadTooLarge
 
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
@@ -35,7 +36,6 @@ class Signature:
         self._names = tuple(each.name for each in parameters)
         self._struct = _struct(name, handler, list(parameters))
         self._decoder = msgspec.json.Decoder(self._struct)
-        self._encode = msgspec.json.Encoder().encode
 
     def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
         """All by name."""
@@ -56,16 +56,16 @@ class Signature:
 
     def encode(self, arguments: dict[str, Any]) -> str:
         try:
-            data = self._encode(arguments)
-            self._decoder.decode(data)
+            text = json_text(arguments)
+            self._decoder.decode(text)
         except (TypeError, ValueError, OverflowError, msgspec.MsgspecError) as error:
             raise BadJob(f"these arguments do not fit job {self._name!r}: {error}") from None
-        if len(data) > self._limit:
+        if len(text) > self._limit:
             raise PayloadTooLarge(
-                f"the payload of job {self._name!r} has {len(data)} bytes, and {self._limit} are "
-                "allowed; store it elsewhere and pass its address"
+                f"the payload of job {self._name!r} has {len(text)} characters, and {self._limit} "
+                "are allowed; store it elsewhere and pass its address"
             )
-        return data.decode()
+        return text
 
     def decode(self, text: str) -> dict[str, Any]:
         """The arguments for the handler. What is missing has the handler's own default."""
@@ -77,10 +77,6 @@ class Signature:
             ) from None
         values = ((name, getattr(found, name)) for name in self._names)
         return {name: value for name, value in values if value is not msgspec.UNSET}
-
-
-class PayloadNoLongerFits(BadJob):
-    """The handler has changed since the job was enqueued. Enqueue it again, or change it back."""
 
 
 def _struct(name: str, handler: Callable[..., Any], parameters: list[inspect.Parameter]) -> Any:

@@ -9,7 +9,7 @@ import selectors
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from random import Random
@@ -18,14 +18,18 @@ from typing import Any, TypeVar
 from headway.engine.brain import Brain
 from headway.engine.hands.local import LocalHands
 from headway.engine.recovery import load
+from headway.errors import EngineStopped
 from headway.outcomes import Duration, seconds
 from headway.sdk.app import App
 from headway.sdk.scheduling import declared_schedule
+from headway.store.protocol import Done
+from headway.store.records import NewJob
 from headway.testing.upstream import Line, ScriptedUpstream
 
 T = TypeVar("T")
 INF = float("inf")
 START_AT = 1_767_225_600.0  # 2026-01-01 00:00 UTC
+PATIENCE = 100  # times that a task is cancelled in a crash before it is called stubborn
 
 
 class VirtualClock:
@@ -39,12 +43,12 @@ class VirtualClock:
 class _Selector(selectors.DefaultSelector):
     """The loop asks its selector to wait; here that is the moment to let time pass."""
 
-    idle: Callable[[float], None]
+    idle: Callable[[], None]
 
     def select(self, timeout: float | None = None) -> list[Any]:
         ready = super().select(0)
         if not ready and (timeout is None or timeout > 0):
-            self.idle(INF if timeout is None else timeout)
+            self.idle()
             ready = super().select(0)
         return ready
 
@@ -60,6 +64,11 @@ class _Loop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._clock_here.at
 
+    def next_timer_at(self) -> float:
+        """Exactly; what the selector is told is a difference, and that is rounded."""
+        scheduled: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        return scheduled[0].when() if scheduled else INF
+
 
 class VirtualEngine:
     """What `App` expects of an engine, driven by the loop of the world."""
@@ -74,6 +83,7 @@ class VirtualEngine:
             rng=Random(seed), net_s=INF,
         )  # fmt: skip
         hands.brain = self.brain
+        self._hands = hands
         self._app = app
         self._in_turn = False
 
@@ -90,6 +100,8 @@ class VirtualEngine:
         return min(next_at, self._app.retention.look(self._app.store, self._app.now()))
 
     def ask(self, call: Callable[[float], T]) -> Future[T]:
+        if self.done.is_set():
+            raise EngineStopped("the engine of this world has crashed; call world.restart()")
         future = self.brain.ask(call)
         if not self._in_turn:
             self.turn()
@@ -97,8 +109,9 @@ class VirtualEngine:
         return future
 
     def stop(self, drain_s: float = 0.0) -> None:
-        self._app.store.leave()
         self.done.set()
+        self._hands.forget()
+        self._app.store.leave()
 
 
 class World:
@@ -113,18 +126,23 @@ class World:
         self._keep_store = keep_store
         self._directory: str | None = None
         self._until = at
+        self._next_at = INF
         self._before: tuple[Any, ...] = ()
 
     # ------------------------------------------------------------------ entering and leaving
 
     def __enter__(self) -> World:
         app = self.app
+        if app.engine is not None:
+            raise EngineStopped("an engine runs in this app already; a world needs it stopped")
+        app.close()  # it may be open at its own address
         self._before = (app.url, app.clock)
         if not self._keep_store:
             memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
             self._directory = tempfile.mkdtemp(prefix="headway-", dir=memory)
             app.url = f"sqlite:///{self._directory}/world.db"
         app.clock = self.clock
+        app.read_settings()
         self._loop = _Loop(self.clock)
         self._loop._selector_here.idle = self._idle
         self._engine = self._start()
@@ -132,6 +150,7 @@ class World:
 
     def _start(self) -> VirtualEngine:
         app = self.app
+        app.store.post = self._post  # type: ignore[method-assign]
         engine = VirtualEngine(app, self._loop, self._seed)
         load(engine.brain)
         app.retention.plan(app.now())
@@ -140,6 +159,15 @@ class World:
             row = declared_schedule(each, app.now())
             engine.ask(lambda now, row=row: engine.brain.controls.schedule(row, now))  # type: ignore[misc]
         return engine
+
+    def _post(self, jobs: Sequence[NewJob], done: Done) -> None:
+        """Stored at once: time would run on while another thread is at it."""
+        try:
+            receipts = self.app.store.insert(jobs)
+        except Exception as error:
+            done(None, error)
+        else:
+            done(receipts, None)
 
     def __exit__(self, *_: object) -> None:
         self.crash()
@@ -174,22 +202,22 @@ class World:
             raise TimeoutError(f"it did not end within {within}")
         return task.result()
 
-    def _idle(self, timer_s: float) -> None:
+    def _idle(self) -> None:
         """Nothing is ready. Let the brain have its turn, or let time jump."""
         engine = self._engine
-        if engine.woken:
+        alive = not engine.done.is_set()
+        if engine.woken and alive:
             self._next_at = engine.turn()
+            if self._next_at <= self.clock.at:
+                engine.woken = True
             return
-        at = min(self._next_at, self.clock.at + timer_s, self._until)
-        if at >= self._until:
+        at = min(self._next_at if alive else INF, self._loop.next_timer_at())
+        if at > self._until:  # all that the last moment brings has happened
             self.clock.at = max(self.clock.at, self._until)
-            engine.turn()
             self._loop.stop()
         else:
             self.clock.at = max(at, self.clock.at)
             engine.woken = True
-
-    _next_at = INF
 
     # ------------------------------------------------------------------ what happens to it
 
@@ -197,16 +225,20 @@ class World:
         return ScriptedUpstream(name, script, self.clock.now)
 
     def crash(self) -> None:
-        """The engine is gone in the middle of everything; what is committed stays."""
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            self._engine.woken = False
-            self._until = self.clock.at
-            self._loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        """The engine is gone in the middle of everything; what is committed stays. Handlers are
+        cancelled, but nobody hears what they say any more, and time does not wait for them.
+        """
         self._engine.stop()
         self.app.engine = None
+        self._until = -INF
+        for _ in range(PATIENCE):
+            tasks = asyncio.all_tasks(self._loop)
+            if not tasks:
+                return
+            for task in tasks:
+                task.cancel()
+            self._loop.run_forever()
+        raise RuntimeError(f"these do not end although they are cancelled: {tasks}")
 
     def restart(self) -> None:
         """Another engine takes over where the last one stopped."""

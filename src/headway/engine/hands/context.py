@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from headway.engine.hands import Work
+from headway.engine.json_text import json_text
 from headway.engine.ledger import clean
 
 if TYPE_CHECKING:
@@ -35,6 +36,13 @@ class Reporter(Protocol):
 class RunningJob:
     """One attempt. Everything here may be called from the handler's own thread or task."""
 
+    __slots__ = (
+        "_lines", "_loop", "_noted_at", "_now", "_payload_limit", "_reporter", "_unsaid", "ending",
+        "groups", "programs", "stop", "task", "thread_id", "work",
+    )  # fmt: skip
+
+    lock = threading.Lock()  # around `thread_id`; held for a moment, so one is enough for all
+
     def __init__(
         self, work: Work, reporter: Reporter, loop: asyncio.AbstractEventLoop,
         now: Callable[[], float], payload_limit: int,
@@ -44,7 +52,6 @@ class RunningJob:
         self.task: asyncio.Task[None] | None = None
         self.ending: asyncio.Task[None] | None = None  # the handler is done, a program is not
         self.thread_id: int | None = None
-        self.lock = threading.Lock()
         self.groups: set[Group] = set()
         self.programs: set[asyncio.Future[None]] = set()  # one for each that is not over yet
         self._reporter = reporter
@@ -118,7 +125,7 @@ class RunningJob:
 
     def checkpoint(self, data: Any) -> None:
         """Keep where the work stands, so that another attempt can go on from there."""
-        text = msgspec.json.encode(data).decode()
+        text = json_text(data)
         if len(text) > self._payload_limit:
             raise ValueError(
                 f"a checkpoint has at most {self._payload_limit} characters, this one {len(text)}"

@@ -7,11 +7,16 @@ import traceback
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from headway.core import Kind, Outcome
-from headway.core.classify import classify_exception, outcome_of, parse_retry_after
+from headway.core.classify import (
+    classify_exception,
+    classify_status,
+    outcome_of,
+    parse_retry_after,
+)
 from headway.engine.hands.context import RunningJob, Stopped
+from headway.engine.json_text import json_text
+from headway.errors import PayloadNoLongerFits
 from headway.outcomes import Verdict
 
 Judged = tuple[Outcome, str | None]
@@ -23,7 +28,7 @@ def judge_value(value: Any, limit: int) -> Judged:
     if isinstance(value, Verdict):
         return value.outcome(), None
     try:
-        text = msgspec.json.encode(value).decode()
+        text = json_text(value)
     except (TypeError, ValueError, OverflowError) as error:
         why = f"the job did its work, but its result is no JSON: {error}"
         return Outcome.failed(why, fatal=True), None
@@ -40,10 +45,16 @@ def judge_error(job: RunningJob, error: BaseException, now: float) -> Outcome:
         return error.outcome()
     if isinstance(error, asyncio.CancelledError):
         return Outcome.failed("the handler was cancelled from within")
+    if isinstance(error, PayloadNoLongerFits):
+        return Outcome.failed(str(error), fatal=True)  # nor will it the next time
     job.log("".join(traceback.format_exception(error, limit=-20)), level="error")
     answer = classify_exception(error, types=job.work.type.meanings)
-    if answer.retry_after_s is None:
-        answer = replace(answer, retry_after_s=_told_to_wait(error, now))
+    told_s = _told_to_wait(error, now)
+    if told_s is not None and answer.retry_after_s is None:
+        if answer.status is not None and answer == classify_status(answer.status):
+            answer = classify_status(answer.status, retry_after_s=told_s)
+        else:
+            answer = replace(answer, retry_after_s=told_s)
     outcome = outcome_of(answer, error=describe(error))
     return outcome if outcome.kind is Kind.PUSHBACK else replace(outcome, retry_after_s=None)
 

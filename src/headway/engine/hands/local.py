@@ -7,7 +7,9 @@ handlers, but no decision, no commit and no lease.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
+import signal
 import threading
 from collections.abc import Callable
 from heapq import heappop, heappush
@@ -64,6 +66,13 @@ class LocalHands:
     def stop_all(self, why: str) -> None:
         self._loop.call_soon_threadsafe(self._stop_all, why)
 
+    def kill_all(self) -> None:
+        self._loop.call_soon_threadsafe(self._kill_all)
+
+    def forget(self) -> None:
+        """Nothing that was handed over starts any more, and nobody is told of its end."""
+        self._running.clear()
+
     def close(self) -> None:
         for _ in self._threads:
             self._queue.put(None)
@@ -78,7 +87,7 @@ class LocalHands:
             if work.type.is_async:
                 job.task = self._loop.create_task(self._run(job))
             elif self._max_threads == 0:
-                self._loop.call_soon(self._run_plain, job)
+                self._loop.call_soon(self._run_here, job)
             else:
                 self._to_thread(job)
         self._set_alarm()
@@ -115,6 +124,8 @@ class LocalHands:
     # ------------------------------------------------------------------ stopping
 
     def _set_alarm(self) -> None:
+        if len(self._ends) > 2 * len(self._running) + 64:
+            self._ends = sorted(end for end in self._ends if end[1] in self._running)
         ends = self._ends
         while ends and ends[0][1] not in self._running:
             heappop(ends)
@@ -144,6 +155,11 @@ class LocalHands:
     def _stop_all(self, why: str) -> None:
         for fence in list(self._running):
             self._stop(fence, why)
+
+    def _kill_all(self) -> None:
+        for job in self._running.values():
+            for group in job.groups:
+                group.signal(signal.SIGKILL)
 
     def _interrupt(self, job: RunningJob) -> None:
         """Stop it where it stands, and again if it goes on as if it had not heard."""
@@ -178,6 +194,10 @@ class LocalHands:
             except Stopped:
                 continue  # meant for a job that ended at this very moment
 
+    def _run_here(self, job: RunningJob) -> None:
+        if self._running.get(job.work.fence) is job:
+            self._run_plain(job)
+
     def _run_plain(self, job: RunningJob) -> None:
         work = job.work
         token = current.set(job)
@@ -195,7 +215,8 @@ class LocalHands:
         else:
             outcome, result = judge_value(value, self._payload_limit)
         current.reset(token)
-        self._loop.call_soon_threadsafe(self._ended, job, outcome, result)
+        with contextlib.suppress(RuntimeError):  # the engine has gone without waiting for it
+            self._loop.call_soon_threadsafe(self._ended, job, outcome, result)
 
 
 def _raise_in(thread_id: int) -> None:

@@ -81,12 +81,29 @@ class Output:
         return bytes(self._head + middle + self._tail).decode("utf-8", "replace")
 
 
+class Pipes(asyncio.subprocess.SubprocessStreamProtocol):
+    """The pipes of a program, and its end. asyncio's own `wait` waits for the pipes too, which a
+    child that the program leaves behind may keep open for ever.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(limit=65_536, loop=loop)
+        self.exited: asyncio.Future[None] = loop.create_future()
+
+    def process_exited(self) -> None:
+        super().process_exited()
+        if not self.exited.done():
+            self.exited.set_result(None)
+
+
 class Group:
     """A running program and its children."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self.process = process
-        self.pid = process.pid
+    def __init__(self, transport: asyncio.SubprocessTransport, pipes: Pipes) -> None:
+        self.transport = transport
+        self.exited = pipes.exited
+        self.stdout, self.stderr = pipes.stdout, pipes.stderr
+        self.pid = transport.get_pid()
         self.peak_mb = 0.0
         self._ending: asyncio.Task[None] | None = None
 
@@ -103,10 +120,10 @@ class Group:
     async def _end(self) -> None:
         self.signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(asyncio.shield(self.process.wait()), GRACE_S)
+            await asyncio.wait_for(asyncio.shield(self.exited), GRACE_S)
         except TimeoutError:
             self.signal(signal.SIGKILL)
-            await self.process.wait()
+            await self.exited
         self.signal(signal.SIGKILL)  # children that outlived it
 
     def memory_mb(self) -> float:
@@ -163,32 +180,33 @@ async def run(
 
 
 async def _start(command: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> Group:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), *command,
+    loop = asyncio.get_running_loop()
+    transport, pipes = await loop.subprocess_exec(
+        lambda: Pipes(loop), sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), *command,
         stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE, cwd=cwd, env=None if env is None else dict(env),
         start_new_session=True,
     )  # fmt: skip
-    return Group(process)
+    return Group(transport, pipes)
 
 
 async def _see_through(
     job: RunningJob, group: Group, command: Sequence[str], limit_s: float | None, memory_mb: float
 ) -> Completed:
-    process = group.process
     with contextlib.suppress(psutil.Error):
-        job.note_process(process.pid, psutil.Process(process.pid).create_time())
+        job.note_process(group.pid, psutil.Process(group.pid).create_time())
     out, err = Output(), Output()
-    assert process.stdout is not None
-    assert process.stderr is not None
-    pipes = asyncio.gather(out.read(process.stdout), err.read(process.stderr))
-    ending = asyncio.ensure_future(process.wait())
+    assert group.stdout is not None
+    assert group.stderr is not None
+    pipes = asyncio.gather(out.read(group.stdout), err.read(group.stderr))
     watch = asyncio.ensure_future(group.watch(memory_mb))
     try:
         if job.stop is not None:  # asked while the program was being started
             raise Stopped(job.stop)
-        await asyncio.wait({ending, watch}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
-        if not ending.done():
+        await asyncio.wait(
+            {group.exited, watch}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not group.exited.done():
             over = watch.done()
             await _gone(group)
             if job.stop is not None:
@@ -199,7 +217,8 @@ async def _see_through(
             await asyncio.wait_for(asyncio.shield(pipes), GRACE_S)
     finally:
         await _clean_up(job, group, watch, pipes)
-    return Completed(tuple(command), process.returncode or 0, out.text(), err.text(), group.peak_mb)
+    code = group.transport.get_returncode() or 0
+    return Completed(tuple(command), code, out.text(), err.text(), group.peak_mb)
 
 
 async def _gone(group: Group) -> None:
@@ -217,10 +236,11 @@ async def _clean_up(
     pipes: asyncio.Future[tuple[None, None]],
 ) -> None:
     watch.cancel()
-    if group.process.returncode is None:
+    if not group.exited.done():
         await _gone(group)
     pipes.cancel()
     await asyncio.gather(watch, pipes, return_exceptions=True)
+    group.transport.close()
     job.groups.discard(group)
     job.note_process(None, None)
 
