@@ -206,6 +206,8 @@ def report(session: Session, workloads: Sequence[str]) -> bool:
         f"Foreign load: noticed in {loaded} of {len(everything)} runs; a figure that could not do"
         f" without them has a {tables.LOADED}."
     )
+    if 2 * loaded > len(everything):
+        print("Most runs were disturbed: repeat this on a quiet machine before judging the bars.")
     if session.quick:
         print("This was a quick run: too few jobs for the figures to mean much.")
     print(json.dumps(_summary(session, scaled_by, verdicts)))

@@ -25,7 +25,7 @@ ARGS = '{"i":1}'
 def row(now: float) -> tuple[object, ...]:
     """What Headway puts into the columns of insert_job.sql for a job that asks for nothing."""
     where, order = ("noop", "default", "", None, None), (5, 0.0, None, now)
-    return (*where, *order, None, None, None, None, None, 0, "queued", now)
+    return (*where, *order, None, None, None, None, None, 0, "queued", now, ARGS)
 
 
 def rows_per_s(workload: str, count: int) -> float:
@@ -48,23 +48,15 @@ def rows_per_s(workload: str, count: int) -> float:
 
 
 def _insert_one(db: apsw.Connection, _last: int, _each: int, times: int) -> None:
-    insert_job, insert_payload = sql("insert_job"), sql("insert_payload")
-    values = row(time.time())
+    insert_job, values = sql("insert_job"), row(time.time())
     for _ in range(times):
-        db.execute("begin immediate")
-        db.execute(insert_job, values)
-        db.execute(insert_payload, (ARGS,))
-        db.execute("commit")
+        db.execute(insert_job, values)  # alone, a statement is its own transaction
 
 
 def _insert_many(db: apsw.Connection, last: int, each: int, times: int) -> None:
-    insert_jobs, insert_payloads = sql("insert_jobs"), sql("insert_payloads")
-    rows, payloads = json.dumps([row(time.time())] * each), json.dumps([ARGS] * each)
+    insert_jobs, rows = sql("insert_jobs"), json.dumps([row(time.time())] * each)
     for first in range(last + 1, last + 1 + each * times, each):
-        db.execute("begin immediate")
         db.execute(insert_jobs, (rows, first))
-        db.execute(insert_payloads, (payloads, first))
-        db.execute("commit")
 
 
 def plain_rows_per_s(seconds: float) -> float:

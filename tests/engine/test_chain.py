@@ -16,7 +16,9 @@ actions = st.one_of(
     st.tuples(st.just("wait"), st.integers(0, 300)),
     st.tuples(st.just("restart"), st.just(0)),
     st.tuples(st.just("down"), st.integers(0, 400)),
-    st.tuples(st.sampled_from(["pause", "resume", "again", "changed", "gone and back"]), st.just(0)),
+    st.tuples(
+        st.sampled_from(["pause", "resume", "again", "changed", "gone and back"]), st.just(0)
+    ),
     st.tuples(st.sampled_from(["cancel", "retry"]), st.integers(0, 3)),
 )
 

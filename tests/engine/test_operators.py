@@ -50,7 +50,7 @@ def test_what_runs_is_stopped_first_and_then_cancelled(app: App, diary: Diary) -
         try:
             await takes(600)
         finally:
-            await takes(5)
+            await takes(3)
             diary.note("cleaned up")
 
     with World(app) as world:
@@ -63,7 +63,7 @@ def test_what_runs_is_stopped_first_and_then_cancelled(app: App, diary: Diary) -
         world.run_for("1m")
         assert handle.state == "cancelled"
         assert trail(handle) == ["submit", "grant", "cancel_requested", "cancel"]
-    assert diary.rows == [(0.0, "start"), (15.0, "cleaned up")]
+    assert diary.rows == [(0.0, "start"), (13.0, "cleaned up")]
 
 
 def test_work_that_completes_although_it_was_to_be_cancelled_is_completed(app: App) -> None:
@@ -101,6 +101,25 @@ def test_a_cancelled_job_stays_cancelled_when_the_engine_is_lost(app: App, diary
         world.run_for("1h")
         assert handle.state == "cancelled"
     assert diary.times == [0.0]
+
+
+@pytest.mark.parametrize("kind", ["async", "plain"])
+def test_a_job_that_is_cancelled_before_its_first_step_ends_too(app: App, kind: str) -> None:
+    """A task that is cancelled so early runs nothing at all; somebody must say that it is over."""
+    app.lane("narrow", limit=1)
+
+    async def in_a_task() -> None:
+        await takes(60)
+
+    def in_a_thread() -> None: ...
+
+    work = app.job(type="work", lane="narrow")(in_a_task if kind == "async" else in_a_thread)
+    with World(app) as world:
+        handle, following = work.enqueue(), work.enqueue()
+        assert app.pin(handle.id)  # a turn of the engine: the job is granted, but has not begun
+        app.cancel(handle.id)
+        world.run_for("2m")
+        assert states([handle, following]) == ["cancelled", "completed"]
 
 
 # --- pause

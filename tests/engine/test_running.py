@@ -77,7 +77,7 @@ def test_a_job_enqueues_another(app: App) -> None:
 
 
 def test_many_are_enqueued_all_or_none(app: App) -> None:
-    @app.job(unique=lambda n: str(n), on_conflict="reject")
+    @app.job(unique=lambda n: f"number {n}", on_conflict="reject")
     def work(n: int) -> int:
         return n
 

@@ -47,9 +47,7 @@ def open_occurrences(app: App) -> int:
 
 
 @pytest.mark.parametrize("rule", ["30m", Every(HALF_HOUR), Every(HALF_HOUR, jitter_s=60)])
-def test_it_runs_at_its_interval_with_a_phase_of_its_own(
-    app: App, diary: Diary, rule: Any
-) -> None:
+def test_it_runs_at_its_interval_with_a_phase_of_its_own(app: App, diary: Diary, rule: Any) -> None:
     tick = recurring(app, diary)
     with World(app) as world:
         diary.begin(world)
@@ -90,7 +88,7 @@ def test_a_cron_expression_follows_the_calendar(app: App, diary: Diary) -> None:
 def test_a_rule_that_is_none_is_refused(app: App, diary: Diary, rule: Any) -> None:
     tick = recurring(app, diary)
     with World(app):
-        with pytest.raises(ValueError, match="."):
+        with pytest.raises(ValueError):  # noqa: PT011 - each says something else
             app.schedule("s", tick.call(), rule)
         assert app.schedules() == []
 
@@ -163,9 +161,7 @@ def test_an_occurrence_that_is_retried_by_itself_delays_the_next(app: App, diary
     assert diary.times == [900.0, 1500.0, 2100.0, 2700.0, 3300.0]
 
 
-def test_failures_stretch_the_interval_and_a_success_brings_it_back(
-    app: App, diary: Diary
-) -> None:
+def test_failures_stretch_the_interval_and_a_success_brings_it_back(app: App, diary: Diary) -> None:
     healthy = False
 
     @app.job(retries=0)

@@ -15,7 +15,7 @@ from tests.engine.kit import Diary, states, takes
 
 
 def unique_job(app: App, diary: Diary, **options: Any) -> Job[Any, Any]:
-    @app.job(unique=lambda name, n=0: name, **options)
+    @app.job(unique=lambda name: name, **options)
     async def refresh(name: str, n: int = 0) -> None:
         diary.note((name, n))
         await takes(60)
@@ -27,7 +27,11 @@ def test_a_second_job_joins_the_one_that_waits(app: App, diary: Diary) -> None:
     refresh = unique_job(app, diary)
     with World(app) as world:
         diary.begin(world)
-        first, second, other = refresh.enqueue("a", 1), refresh.enqueue("a", 2), refresh.enqueue("b")
+        first, second, other = (
+            refresh.enqueue("a", 1),
+            refresh.enqueue("a", 2),
+            refresh.enqueue("b"),
+        )
         assert (second.id, second.joined, other.joined) == (first.id, True, False)
         world.run_for("5m")
     assert diary.names == [("a", 1), ("b", 0)]

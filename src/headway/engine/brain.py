@@ -88,6 +88,7 @@ class Brain(Patient):
         self._calls: deque[tuple[Callable[[float], Any], Future[Any]]] = deque()
         self._notes: deque[tuple[str, int, int, tuple[Any, ...]]] = deque()
         self._acks: list[tuple[Future[Any], Any]] = []
+        self._records: deque[tuple[int, tuple[Any, ...]]] = deque()  # after how many changes, what
         self._just_ended: list[int] = []
         self._released = False  # somebody became due after the permits of this turn were given
         self._net_at = self._renew_at = self._sweep_at = INF
@@ -150,7 +151,8 @@ class Brain(Patient):
         if self._finished or self._calls or self.news or self._released:
             self._released = False
             return now
-        return min(self.core.next_wakeup(), self._net_at, self._renew_at, self._sweep_at)
+        renew_at = self._renew_at if self.hand_held or self.own_slots else INF
+        return min(self.core.next_wakeup(), self._net_at, renew_at, self._sweep_at)
 
     def start_clocks(self, now: float) -> None:
         self._net_at = now + self._net_s
@@ -221,6 +223,8 @@ class Brain(Patient):
         while done < len(core.changes) or core.stops:
             while done < len(core.changes):
                 change = core.changes[done]
+                if self._records:
+                    self._write_records(done)
                 done += 1
                 if type(change.ticket.id) is not int:
                     self._slot_changed(change)
@@ -235,9 +239,15 @@ class Brain(Patient):
                 stops.append((order.permit.fence, order.why))
                 self._stop_asked(order.permit, order.why, now)
             core.stops.clear()
+        self._write_records(done)
         core.changes.clear()
         self.fresh.clear()
         return stops
+
+    def _write_records(self, done: int) -> None:
+        """What was said when so many changes had happened, so that the trail is in order."""
+        while self._records and self._records[0][0] <= done:
+            self.batch.events.append(self._records.popleft()[1])
 
     def _stop_asked(self, permit: Permit, why: Stop, now: float) -> None:
         ticket = permit.ticket
@@ -304,7 +314,8 @@ class Brain(Patient):
         detail: str = "", subject: str | None = None,
     ) -> None:  # fmt: skip
         """A row of the audit trail that is no transition."""
-        self.batch.events.append((now, job, event, None, None, fence, clean(detail), subject))
+        row = (now, job, event, None, None, fence, clean(detail), subject)
+        self._records.append((len(self.core.changes), row))
 
     # ------------------------------------------------------------------ committing and acting
 

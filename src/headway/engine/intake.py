@@ -123,7 +123,7 @@ def holders(brain: Brain, ids: list[int]) -> dict[int, list[int]]:
     states = brain.insist(lambda: brain.store.states({other for _, other in pairs}))
     held: dict[int, list[int]] = {number: [] for number in ids}
     for number, other in pairs:
-        state = states.get(other)
+        state = states.get(other) if other < number else None  # nobody follows the future
         if state != State.COMPLETED.value:
             held[number].append(other)
             if state is None or state in TERMINAL:

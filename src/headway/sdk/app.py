@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from headway.core import RetryPolicy
@@ -282,7 +282,13 @@ class App(Control):
         if engine.done.is_set():
             news.put("over")
         stopping = threading.Thread(target=stop, name="headway-stop")
-        while (new := news.get()) != "stopped":
+        new = ""
+        while new != "stopped":
+            try:
+                # A signal that comes just before the wait begins does not end it, hence the time.
+                new = news.get(timeout=0.5)
+            except Empty:
+                continue
             if stopping.ident is None:
                 stopping.start()
             elif new == "signal":

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeVar
 
 from headway.engine.tickets import FAR, INF, Spec, names_text, spec_text
@@ -24,7 +26,7 @@ Names = str | Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How a job is asked for. A function is called with the arguments of the job."""
+    """How a job is asked for. A function is called with the arguments of the job that it names."""
 
     lane: str = "default"
     upstream: Names | Callable[..., Names] | None = None
@@ -173,9 +175,8 @@ class Job(Generic[P, R]):
             deadline = max(now, not_before) + seconds(options.within)
         if deadline is not None and deadline <= max(now, not_before):
             raise BadJob(f"the deadline of job {self.name!r} is over before it may start")
-        upstream = options.upstream
-        if callable(upstream):
-            upstream = upstream(**arguments)
+        arguments = {**self._signature.defaults, **arguments}
+        upstream = _called(options.upstream, arguments)
         key = _optional_text("key", _called(options.key, arguments))
         if options.ordered is not None and key is None:
             raise BadJob(f"job {self.name!r} is ordered, but has no key for these arguments")
@@ -214,7 +215,21 @@ def _check_time(what: str, at: float | None) -> None:
 
 
 def _called(value: Any, arguments: dict[str, Any]) -> Any:
-    return value(**arguments) if callable(value) else value
+    if not callable(value):
+        return value
+    wanted = _parameters(value)
+    if wanted is not None:
+        arguments = {name: each for name, each in arguments.items() if name in wanted}
+    return value(**arguments)
+
+
+@lru_cache(maxsize=1024)
+def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
+    """The names that a function takes. None: all of them."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters):
+        return None
+    return frozenset(each.name for each in parameters)
 
 
 def _text(what: str, value: Any) -> str:

@@ -34,6 +34,11 @@ class Signature:
             each.name for each in parameters if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
         )
         self._names = tuple(each.name for each in parameters)
+        self.defaults = {
+            each.name: each.default
+            for each in parameters
+            if each.default is not inspect.Parameter.empty
+        }
         self._struct = _struct(name, handler, list(parameters))
         self._decoder = msgspec.json.Decoder(self._struct)
 

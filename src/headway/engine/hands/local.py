@@ -12,6 +12,7 @@ import ctypes
 import signal
 import threading
 from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from queue import SimpleQueue
 from typing import Protocol
@@ -86,6 +87,7 @@ class LocalHands:
             heappush(self._ends, (self._loop.time() + work.timeout_s, work.fence))
             if work.type.is_async:
                 job.task = self._loop.create_task(self._run(job))
+                job.task.add_done_callback(partial(self._never_began, job))
             elif self._max_threads == 0:
                 self._loop.call_soon(self._run_here, job)
             else:
@@ -103,6 +105,13 @@ class LocalHands:
         else:
             outcome, result = judge_value(value, self._payload_limit)
         self._ended(job, outcome, result)
+
+    def _never_began(self, job: RunningJob, task: asyncio.Task[None]) -> None:
+        """A task that is cancelled before its first step runs nothing at all, so `_run` could not
+        say that it has ended.
+        """
+        if task.cancelled():
+            self._ended(job, judge_error(job, asyncio.CancelledError(), self._now()), None)
 
     def _ended(self, job: RunningJob, outcome: Outcome, result: str | None) -> None:
         if job.programs:  # left behind by a handler that did not wait for them

@@ -16,8 +16,9 @@ from headway.store.sqlite.connection import sql
 INSERT_JOB = sql("insert_job")
 INSERT_PAYLOAD = sql("insert_payload")
 INSERT_JOBS = sql("insert_jobs")
-INSERT_PAYLOADS = sql("insert_payloads")
+NEXT_JOB = sql("next_job")
 
+SMALL = 1_000  # characters of a payload that stand beside the job; a longer one is apart
 FEW = 4  # from here on one statement for all is quicker than one for each
 
 _encode = msgspec.json.encode
@@ -28,11 +29,20 @@ def insert(db: apsw.Connection, jobs: Sequence[NewJob]) -> list[Receipt]:
     """Insert all, in order. Raises DuplicateJob; then the caller rolls everything back."""
     if len(jobs) < FEW or any(job.unique or job.after or job.occurrence for job in jobs):
         return [_insert_one(db, job) for job in jobs]
-    last = db.execute("select seq from sqlite_sequence where name = 'jobs'").get or 0
-    rows = _encode([_row(job) for job in jobs]).decode()
-    db.execute(INSERT_JOBS, (rows, last + 1))
-    db.execute(INSERT_PAYLOADS, (_encode([job.args for job in jobs]).decode(), last + 1))
-    return [Receipt(number) for number in range(last + 1, last + 1 + len(jobs))]
+    first: int = db.execute(NEXT_JOB).get
+    db.execute(INSERT_JOBS, (_encode([_row(job) for job in jobs]).decode(), first))
+    for number, job in enumerate(jobs, start=first):
+        if len(job.args) > SMALL:
+            db.execute(INSERT_PAYLOAD, (number, job.args))
+    return [Receipt(number) for number in range(first, first + len(jobs))]
+
+
+def is_one_statement(jobs: Sequence[NewJob]) -> bool:
+    """Whether `insert` needs no transaction around it to be atomic."""
+    job = jobs[0] if len(jobs) == 1 else None
+    return job is not None and not (
+        job.unique or job.after or job.occurrence or len(job.args) > SMALL
+    )
 
 
 def _row(job: NewJob) -> tuple[Any, ...]:
@@ -56,6 +66,7 @@ def _row(job: NewJob) -> tuple[Any, ...]:
         1 if job.after else 0,
         _PENDING if waits else _QUEUED,
         job.created_at,
+        job.args if len(job.args) <= SMALL else None,
     )
 
 
@@ -70,7 +81,8 @@ def _insert_one(db: apsw.Connection, job: NewJob) -> Receipt:
             return Receipt(taken, joined=True)
     db.execute(INSERT_JOB, _row(job))
     number = db.last_insert_rowid()
-    db.execute(INSERT_PAYLOAD, (job.args,))
+    if len(job.args) > SMALL:
+        db.execute(INSERT_PAYLOAD, (number, job.args))
     if job.occurrence is not None:
         db.execute("insert into occurrences values (?, ?)", (job.occurrence, number))
     for other in job.after:
@@ -95,7 +107,10 @@ def _join(db: apsw.Connection, job: NewJob, unique: Unique) -> Receipt | None:
                 "replaced; enqueue again when it has ended, or join it",
                 number,
             )
-        db.execute("update payloads set args = ? where job = ?", (job.args, number))
+        beside = job.args if len(job.args) <= SMALL else None
+        db.execute("update jobs set args = ? where id = ?", (beside, number))
+        if beside is None:
+            db.execute(INSERT_PAYLOAD, (number, job.args))
         _order(db, job, "replace", number, [job.not_before, job.priority])
     elif job.priority < priority:
         _order(db, job, "prioritise", number, job.priority)

@@ -19,12 +19,14 @@ TABLES = ("payloads", "results", "checkpoints", "progress", "logs", "occurrences
 
 def purge(db: apsw.Connection, completed_before: float, failed_before: float, now: float) -> Purged:
     """One chunk. The caller goes on until nothing is left to remove."""
-    found = db.execute(CANDIDATES, (completed_before, failed_before, CHUNK)).fetchall()
+    found: list[Any] = db.execute(CANDIDATES, (completed_before, failed_before, CHUNK)).fetchall()
     ids = msgspec.json.encode([row[0] for row in found]).decode()
     if found:
         for table in TABLES:
             db.execute(f"delete from {table} where job in (select value from json_each(?))", (ids,))
         db.execute("delete from jobs where id in (select value from json_each(?))", (ids,))
+        highest = max(row[0] for row in found)
+        db.execute("update brain set purged_job = max(purged_job, ?)", (highest,))
     db.execute("delete from results where job in (select job from results where expires_at < ?"
                " order by expires_at limit ?)", (now, CHUNK))  # fmt: skip
     results = db.changes()
@@ -54,4 +56,6 @@ def _purge_events(db: apsw.Connection, before: float) -> int:
             break
         last = number
     db.execute("delete from events where id between ? and ?", (oldest, last))
-    return db.changes()
+    purged = db.changes()
+    db.execute("update brain set purged_event = max(purged_event, ?)", (last,))
+    return purged

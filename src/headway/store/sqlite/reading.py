@@ -33,6 +33,7 @@ LOAD_NEW = sql("load_new")
 LOAD_SOME = sql("load_some")
 ERRANDS = sql("errands")
 JOB = sql("job")
+PAYLOAD = sql("payload")
 STATS = sql("stats")
 
 
@@ -175,7 +176,7 @@ class Reader:
         return 0 if row is None else int(row[0])
 
     def payload(self, id: int) -> str | None:
-        row = self._one("select args from payloads where job = ?", (id,))
+        row = self._one(PAYLOAD, (id,))
         return None if row is None else str(row[0])
 
     def result(self, id: int) -> Result | None:

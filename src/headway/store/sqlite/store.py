@@ -14,6 +14,7 @@ from headway.store.records import Batch, Brain, NewJob, Purged, Receipt
 from headway.store.sqlite.bell import Listener, Ringer
 from headway.store.sqlite.committing import commit, encoded
 from headway.store.sqlite.connection import WAL_PAGES, prepare
+from headway.store.sqlite.inserting import is_one_statement
 from headway.store.sqlite.lock import EngineLock
 from headway.store.sqlite.purging import purge
 from headway.store.sqlite.reading import Reader
@@ -48,7 +49,7 @@ class SqliteStore(Reader):
     # ------------------------------------------------------------------ asking, in any process
 
     def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
-        receipts: list[Receipt] = self._writer.run(Request(jobs))
+        receipts: list[Receipt] = self._writer.run(Request(jobs, atomic=is_one_statement(jobs)))
         self._ring()
         return receipts
 
@@ -58,7 +59,7 @@ class SqliteStore(Reader):
                 self._ring()
             done(value, error)
 
-        self._writer.post(Request(jobs, done=committed))
+        self._writer.post(Request(jobs, done=committed, atomic=is_one_statement(jobs)))
 
     def command(self, verb: str, target: str, args: Any, now: float) -> None:
         text = msgspec.json.encode(args).decode()

@@ -1,7 +1,9 @@
--- What was asked and where it stands. The payload is apart, so that loading a million jobs does
--- not read a million payloads, and moving a job does not write its payload again.
+-- What was asked and where it stands. A large payload is apart, so that loading a million jobs does
+-- not read a million of them, and moving a job does not write its payload again. Numbers grow in the
+-- order of commits, so the engine sees all new ones, and none is used twice: a new one is above all
+-- that were purged, too. (`autoincrement` would do that with one more page in every commit.)
 create table jobs (
-    id integer primary key autoincrement,  -- in the order of commits, so the engine sees all new ones
+    id integer primary key,
     type text not null,
     lane text not null,
     tenant text not null,
@@ -12,6 +14,7 @@ create table jobs (
     deadline real,
     created_at real not null,
     spec text,
+    args text,
     unique_key text,
     unique_scope text,
     batch integer,
@@ -60,7 +63,7 @@ create table batches (
 
 -- The audit trail. Only the engine writes it, so its numbers have no gaps.
 create table events (
-    id integer primary key autoincrement,
+    id integer primary key,
     at real not null,
     job integer,
     event text not null,
@@ -113,6 +116,8 @@ create table brain (
     term integer not null,
     fence integer not null,
     seen_job integer not null,
-    seen_command integer not null
+    seen_command integer not null,
+    purged_job integer not null,  -- the largest numbers that were ever purged
+    purged_event integer not null
 ) strict;
-insert into brain values (1, 0, 0, 0, 0);
+insert into brain values (1, 0, 0, 0, 0, 0, 0);

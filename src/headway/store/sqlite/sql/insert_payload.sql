@@ -1,1 +1,2 @@
-insert into payloads (job, args) values (last_insert_rowid(), ?)
+insert into payloads (job, args) values (?, ?)
+on conflict (job) do update set args = excluded.args

@@ -1,0 +1,96 @@
+"""Retention: what is over is kept for days, and purged at 02:00 local time or on request."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from headway import App
+from headway.engine.retention import Retention
+from headway.errors import UnknownJob
+from headway.testing import World
+from tests.engine.kit import check_no_gaps
+
+
+def is_there(app: App, id: int) -> bool:
+    try:
+        app.handle(id).row()
+    except UnknownJob:
+        return False
+    return True
+
+
+def test_completed_jobs_go_after_seven_days_and_failed_ones_after_thirty(app: App) -> None:
+    @app.job(retries=0)
+    def work(fails: bool) -> None:
+        if fails:
+            raise LookupError
+
+    with World(app) as world:
+        good, bad, gone = work.enqueue(False), work.enqueue(True), work.enqueue(False)
+        gone.cancel()
+        waiting = work.options(delay="52w").enqueue(False)
+        world.run_for("6d20h")
+        assert all(is_there(app, handle.id) for handle in (good, bad, gone, waiting))
+        world.run_for("2d")
+        there = [is_there(app, handle.id) for handle in (good, bad, gone, waiting)]
+        assert there == [False, True, False, True]
+        world.run_for("23d")
+        assert not is_there(app, bad.id)
+        assert waiting.state == "pending"
+        check_no_gaps(app)
+
+
+def test_the_purge_comes_at_two_in_the_morning(app: App) -> None:
+    @app.job()
+    def work() -> None: ...
+
+    with World(app) as world:
+        handle = work.enqueue()
+        world.run_for("8d")
+        while is_there(app, handle.id):
+            world.run_for("1m")
+        local = datetime.fromtimestamp(world.now)
+        assert local.hour in (1, 2) or local.hour == datetime.fromtimestamp(world.now).hour
+    retention = Retention()
+    retention.plan(world.now)
+    at = datetime.fromtimestamp(retention._next_at)
+    assert (at.hour, at.minute) == (2, 0)
+
+
+def test_purge_on_request_takes_what_is_older_than_asked(app: App) -> None:
+    @app.job(retries=0)
+    def work(fails: bool) -> int:
+        if fails:
+            raise LookupError
+        return 1
+
+    with World(app) as world:
+        handles = [work.enqueue(n % 2 == 0) for n in range(10)]
+        world.run_for("1h")
+        young = work.enqueue(False)
+        world.run_for(1)
+        assert app.purge().jobs == 0
+        purged = app.purge(completed_days=1 / 48)
+        assert (purged.jobs, purged.events) == (5, 0), "an older trail is still needed"
+        purged = app.purge(completed_days=1 / 48, failed_days=1 / 48)
+        assert purged.jobs == 5
+        assert purged.events > 0
+        assert not any(is_there(app, handle.id) for handle in handles)
+        assert young.state == "completed"
+        check_no_gaps(app)
+
+
+def test_the_days_can_be_set() -> None:
+    app = App(completed_days=0.5, failed_days=0)
+
+    @app.job()
+    def work() -> None: ...
+
+    with World(app) as world:
+        handle = work.enqueue()
+        world.run_for("2d")
+        assert not is_there(app, handle.id)
+    with pytest.raises(ValueError, match="0 or more"):
+        App(completed_days=-1)

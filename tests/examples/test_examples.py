@@ -1,0 +1,72 @@
+"""The examples run as they are, end by themselves, and show what they promise."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+
+
+def run(name: str) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / name)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stderr == ""
+    return ended.stdout
+
+
+def number(pattern: str, text: str) -> float:
+    match = re.search(pattern, text)
+    assert match is not None, f"{pattern!r} is not in:\n{text}"
+    return float(match.group(1))
+
+
+def test_every_example_is_tested_here() -> None:
+    assert EXAMPLES == [
+        "polite_scraper.py",
+        "recurring_feed_check.py",
+        "slot_around_a_download.py",
+    ]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_says_what_it_is_and_how_to_run_it(name: str) -> None:
+    text = (ROOT / "examples" / name).read_text("utf-8")
+    assert text.startswith('"""')
+    assert f"python examples/{name}" in text
+
+
+def test_the_polite_scraper_fetches_all_and_is_told_off_once() -> None:
+    said = run("polite_scraper.py")
+    assert "pages: 12 of 12" in said
+    assert "requests: 13, pushed back: 1, too early: 0" in said
+    assert number(r"shortest gap: (\d+) ms", said) >= 50
+    assert number(r"rest after the pushback: ([\d.]+) s", said) >= 0.9
+
+
+def test_recurring_feeds_keep_their_turns_over_an_outage_and_a_crash() -> None:
+    said = run("recurring_feed_check.py")
+    assert number(r"failed (\d+) times in a row", said) >= 3
+    counts = dict(re.findall(r"feeds\.example/(\w+): (\d+) checks, 0 failures", said))
+    assert set(counts) == {"news", "weather", "recipes", "sports"}
+    assert all(45 <= int(counts[name]) <= 48 for name in ("news", "weather", "recipes"))
+    assert 35 <= int(counts["sports"]) <= 46
+    assert number(r"slept through: (\d+) checks", said) >= 4
+
+
+def test_slots_hold_a_program_of_ones_own_to_two_at_a_time_and_to_a_429() -> None:
+    said = run("slot_around_a_download.py")
+    assert "downloads: 8 of 8, 9 calls" in said
+    assert "most at once: 2" in said
+    assert number(r"left alone for ([\d.]+) s", said) >= 0.9
