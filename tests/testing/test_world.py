@@ -294,8 +294,9 @@ def test_a_world_may_keep_the_store(tmp_path: Path) -> None:
     with World(app, keep_store=True) as world:
         handle = work.enqueue()
         world.run_for(1)
-    assert handle.result() == "kept"
-    app.close()
+        later = world.now
+    with World(app, keep_store=True, at=later):
+        assert handle.result() == "kept"
 
 
 def test_each_world_begins_empty(app: App) -> None:

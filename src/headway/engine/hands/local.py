@@ -49,6 +49,7 @@ class LocalHands:
         self._now = now
         self._payload_limit = payload_limit
         self._running: dict[int, RunningJob] = {}
+        self._forgotten = False
         self._ends: list[tuple[float, int]] = []  # when a work times out
         self._alarm: asyncio.TimerHandle | None = None
         self._max_threads = threads  # 0: run plain functions in the loop, one after the other
@@ -72,6 +73,7 @@ class LocalHands:
 
     def forget(self) -> None:
         """Nothing that was handed over starts any more, and nobody is told of its end."""
+        self._forgotten = True
         self._running.clear()
 
     def close(self) -> None:
@@ -81,6 +83,8 @@ class LocalHands:
     # ------------------------------------------------------------------ in the loop
 
     def _start(self, works: list[Work]) -> None:
+        if self._forgotten:
+            return
         for work in works:
             job = RunningJob(work, self.brain, self._loop, self._now, self._payload_limit)
             self._running[work.fence] = job
