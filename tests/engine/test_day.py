@@ -16,6 +16,11 @@ from headway.testing import World
 INTERVAL_S = 1800.0
 
 
+def anchor_of(n: int) -> float:
+    """Its phase, in whole seconds: what is due together shares a turn of the engine."""
+    return float(int(spread_anchor(f"s{n}", INTERVAL_S)))
+
+
 def spend(schedules: int, domains: int, hours: int, *, restarts: int = 0) -> None:
     app = App(tasks=10_000)
     app.upstream("*.example", every="1s")
@@ -32,7 +37,7 @@ def spend(schedules: int, domains: int, hours: int, *, restarts: int = 0) -> Non
         for n in range(schedules):
             domain = f"d{n % domains}.example"
             call = check.options(upstream=domain).call(n, domain)
-            rule = Every(INTERVAL_S, anchor_at=start + spread_anchor(f"s{n}", INTERVAL_S))
+            rule = Every(INTERVAL_S, anchor_at=start + anchor_of(n))
             app.schedule(f"s{n}", call, rule)
         for _ in range(restarts):
             world.run_for(hours * 3600 / (restarts + 1))
@@ -43,7 +48,7 @@ def spend(schedules: int, domains: int, hours: int, *, restarts: int = 0) -> Non
             gaps = [b - a for a, b in pairwise(times)]
             assert min(gaps) >= 1.0, f"the pace of {domain} was beaten"
         for n in range(schedules):
-            check_phase(ran[n], start + spread_anchor(f"s{n}", INTERVAL_S), runs)
+            check_phase(ran[n], start + anchor_of(n), runs)
         (stats,) = app.stats()
         assert (stats.completed, stats.failed) == (sum(map(len, ran.values())), 0)
 

@@ -286,9 +286,11 @@ def test_a_failed_job_gets_a_new_round_of_attempts(app: App, diary: Diary) -> No
         handle = work.enqueue()
         world.run_for("1m")
         assert (handle.state, handle.row().finished_at is None) == ("failed", False)
+        app.pause("all")
         assert app.retry(handle.id) in ("pending", "queued")
         assert (handle.row().error, handle.row().finished_at) == (None, None)
         world.restart()
+        app.resume("all")
         world.run_for("1m")
         assert handle.result() == "at last"
         check_trail(handle)

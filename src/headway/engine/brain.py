@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 from random import Random
 from typing import Any, TypeVar
 
@@ -20,17 +19,16 @@ from headway.core.lifecycle import TERMINAL, Event
 from headway.core.ticket import Stop, Ticket
 from headway.engine.clock import Clock
 from headway.engine.controls import Controls
-from headway.engine.hands import Hands, Work
+from headway.engine.departures import Departures
+from headway.engine.hands import Hands
 from headway.engine.intake import know_type, obey_commands, take_in
 from headway.engine.ledger import Extra, Ledger, clean
-from headway.engine.patience import Patient
 from headway.engine.registry import Registry
 from headway.engine.schedules import Schedules
 from headway.engine.settings import Settings
 from headway.engine.tickets import Tickets
 from headway.engine.waits import Waits
 from headway.store import Store
-from headway.store.records import Batch
 
 T = TypeVar("T")
 INF = float("inf")
@@ -41,7 +39,7 @@ FEW = 64  # ends of jobs that one turn always takes
 Finished = tuple[int, int, Outcome, str | None]  # job, fence, outcome, result
 
 
-class Brain(Patient):
+class Brain(Departures):
     def __init__(
         self,
         store: Store,
@@ -72,24 +70,18 @@ class Brain(Patient):
         self.ledger = Ledger(self.core, self.extras)
         self.schedules = Schedules()
         self.waits = Waits()
-        self.batch = Batch(term=0)
         self.term = self.seen_job = self.seen_command = self.version = 0
         self.controls = Controls(self)
         self.unknown_types: set[str] = set()
         self.broken: list[tuple[int, int, str]] = []  # waits for a job that cannot complete
         self.news = True  # there may be something new in the store
         self.granting = True
-        self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
         self.fresh: set[int] = set()  # submitted in this turn, and stored as they stand
-        self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
-        self.slots_waiting: dict[Any, Future[Permit]] = {}
         self.own_slots: set[int] = set()
         self._finished: deque[Finished] = deque()
         self._calls: deque[tuple[Callable[[float], Any], Future[Any]]] = deque()
         self._notes: deque[tuple[str, int, int, tuple[Any, ...]]] = deque()
-        self._acks: list[tuple[Future[Any], Any]] = []
         self._records: deque[tuple[int, tuple[Any, ...]]] = deque()  # after how many changes, what
-        self._just_ended: list[int] = []
         self._released = False  # somebody became due after the permits of this turn were given
         self._net_at = self._renew_at = self._sweep_at = INF
 
@@ -112,6 +104,10 @@ class Brain(Patient):
         self.wake()
         return future
 
+    def unknown_type(self, name: str) -> None:
+        self.unknown_types.discard(name)
+        know_type(self, name, self.core.now)
+
     def heard(self) -> None:
         """The store's bell."""
         self.news = True
@@ -131,8 +127,9 @@ class Brain(Patient):
         at = self.clock.now()
         if at >= self._renew_at:  # first: the last turn may have waited long for the store
             self._renew_at = at + self.core.lease_s / 3
-            self.core.renew((*self.hand_held, *self.own_slots), at)
+            self.core.renew((*self.hand_held, *self.own_slots, *self._granted_aloft()), at)
         now = self.core.advance(at)
+        self._land()
         self._on_time(now)
         # Half of what runs, so that the hands have the one half while the other is committed.
         ends = min(len(self._finished), max(FEW, len(self.hand_held) // 2))
@@ -143,11 +140,11 @@ class Brain(Patient):
             self.news = False
             take_in(self, now)
             obey_commands(self, now)
-        permits = self.core.admit(now) if self.granting else []
-        stops = self._settle(now)
-        self.ledger.close(self.batch)
-        self._commit()
-        self._act(permits, stops)
+        if self.granting:
+            self.outbox.permits += self.core.admit(now)
+        self.outbox.stops += self._settle(now)
+        if self.flight is None:
+            self._depart()
         if self._finished or self._calls or self.news or self._released:
             self._released = False
             return now
@@ -194,7 +191,7 @@ class Brain(Patient):
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                self._acks.append((future, call(now)))
+                self.outbox.acks.append((future, call(now)))
             except Exception as error:
                 future.set_exception(error)
 
@@ -258,7 +255,7 @@ class Brain(Patient):
     def _job_ended(self, change: Change, now: float) -> None:
         number: Any = change.ticket.id
         if self.ended:
-            self._just_ended.append(number)
+            self.outbox.ended.append(number)
         if self.waits.any:
             self._end_waits(number, change.after, now)
         extra = self.extras.pop(number, None) if self.extras else None
@@ -316,79 +313,3 @@ class Brain(Patient):
         """A row of the audit trail that is no transition."""
         row = (now, job, event, None, None, fence, clean(detail), subject)
         self._records.append((len(self.core.changes), row))
-
-    # ------------------------------------------------------------------ committing and acting
-
-    def _commit(self) -> None:
-        batch = self.batch
-        if batch.empty() and batch.seen_command == self.seen_command:
-            return
-        batch.term = self.term
-        batch.fence = self.core.admission.fence
-        batch.seen_job = self.seen_job
-        batch.seen_command = self.seen_command
-        self.insist(lambda: self.store.commit(batch))
-        if batch.jobs:
-            self.news = True
-        self.batch = Batch(term=self.term, seen_command=self.seen_command)
-
-    def abandon(self, error: Exception) -> None:
-        """There will be no other turn: whoever waits for one hears so."""
-        waiting: list[Future[Any]] = [*self.slots_waiting.values()]
-        self.slots_waiting.clear()
-        while self._calls:
-            with suppress(IndexError):  # another thread may be here too
-                waiting.append(self._calls.popleft()[1])
-        for future in waiting:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(error)
-        acks, self._acks = self._acks, []
-        for future, _ in acks:
-            future.set_exception(error)
-
-    def _act(self, permits: list[Permit], stops: list[tuple[int, Stop]]) -> None:
-        if permits:
-            self._hand_out(permits)
-        for fence, why in stops:
-            if fence in self.hand_held:
-                self.hands.stop(fence, why)
-        if self._acks:
-            acks, self._acks = self._acks, []
-            for future, value in acks:
-                future.set_result(value)
-        if self._just_ended:
-            just_ended, self._just_ended = self._just_ended, []
-            for number in just_ended:
-                for tell in self.ended.pop(number, ()):
-                    tell()
-
-    def _hand_out(self, permits: list[Permit]) -> None:
-        jobs: dict[int, Permit] = {}
-        for permit in permits:
-            number: Any = permit.ticket.id
-            if type(number) is int:
-                jobs[number] = permit
-                continue
-            waiting = self.slots_waiting.pop(number, None)
-            if waiting is not None and waiting.set_running_or_notify_cancel():
-                waiting.set_result(permit)
-            else:  # nobody is there any more
-                self.finished(number, permit.fence, Outcome.cancelled(), None)
-        if not jobs:
-            return
-        works: list[Work] = []
-        for errand in self.insist(lambda: self.store.errands(list(jobs))):
-            permit = jobs.pop(errand.id)
-            known = self.registry.types.get(permit.ticket.type)
-            if known is None:  # an operator has opened the gate of a type that nobody knows
-                self.unknown_types.discard(permit.ticket.type)
-                know_type(self, permit.ticket.type, self.core.now)
-                self.finished(errand.id, permit.fence, Outcome.returned(), None)
-                continue
-            work = Work(permit, known, errand)
-            self.hand_held[permit.fence] = work
-            works.append(work)
-        self.hands.start(works)
-        for number, permit in jobs.items():
-            lost = Outcome.failed("its payload is not in the store any more", fatal=True)
-            self.finished(number, permit.fence, lost, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Mapping
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import msgspec
@@ -64,13 +65,14 @@ class JobHandle(Generic[R]):
     def wait(self, timeout: float | None = None) -> str:
         """Until the job has ended. Returns its state; TimeoutError when it takes longer."""
         ended = threading.Event()
+        until = None if timeout is None else monotonic() + timeout
         with self._app.watching(self.id, ended.set) as look_s:
             while (state := self.state) not in ENDED:
-                step_s = look_s if timeout is None else min(look_s, timeout)
-                if not ended.wait(step_s) and timeout is not None:
-                    timeout -= step_s
-                    if timeout <= 0:
-                        raise TimeoutError(f"job {self.id} is still {state}")
+                left_s = look_s if until is None else min(look_s, until - monotonic())
+                if left_s <= 0:
+                    raise TimeoutError(f"job {self.id} is still {state}")
+                ended.wait(left_s)
+                ended.clear()  # an operator may have reopened it meanwhile
             return state
 
     async def await_end(self, timeout: float | None = None) -> str:
@@ -89,6 +91,7 @@ class JobHandle(Generic[R]):
                             await ended.wait()
                     except TimeoutError:
                         continue
+                    ended.clear()
                 return state
 
     def result(self, timeout: float | None = None) -> R:

@@ -1,0 +1,158 @@
+"""What follows from decisions: they are committed, and only then acted on."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any
+
+from headway.core import Core, Outcome, Permit
+from headway.engine.flights import WORTH_IT, Flight, Outbox
+from headway.engine.hands import Hands, Work
+from headway.engine.ledger import Ledger
+from headway.engine.patience import Patient
+from headway.engine.registry import Registry
+from headway.store import Store
+from headway.store.records import Batch
+
+
+class Departures(Patient):
+    """The half of the brain that talks to the store and the hands. Sees nothing of why."""
+
+    store: Store
+    core: Core
+    registry: Registry
+    hands: Hands
+    ledger: Ledger
+    seen_job: int
+    seen_command: int
+    term: int
+    news: bool
+    own_slots: set[int]
+    _calls: deque[tuple[Callable[[float], Any], Future[Any]]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.batch = Batch(term=0)
+        self.outbox = Outbox()
+        self.flight: Flight | None = None  # the commit that is under way
+        self.fly: Callable[[Flight], None] | None = None  # sends one off; None: commit right here
+        self.closing = False  # nothing is handed out any more
+        self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
+        self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
+        self.slots_waiting: dict[Any, Future[Permit]] = {}
+
+    def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None:
+        raise AssertionError("the brain itself hears it")
+
+    def unknown_type(self, name: str) -> None:
+        raise AssertionError("the brain itself knows what to do")
+
+    @property
+    def at_rest(self) -> bool:
+        """Nothing of ours runs, and all that was decided is committed."""
+        return not self.hand_held and self.flight is None and not self.outbox.permits
+
+    def _depart(self) -> None:
+        """Commit what was decided since the last time, here or in the other thread."""
+        self.ledger.close(self.batch)
+        batch, outbox = self.batch, self.outbox
+        self.outbox = Outbox()
+        if not batch.empty() or batch.seen_command != self.seen_command:
+            batch.term = self.term
+            batch.fence = self.core.admission.fence
+            batch.seen_job = self.seen_job
+            batch.seen_command = self.seen_command
+            self.batch = Batch(term=self.term, seen_command=self.seen_command)
+            self.flight = Flight(batch, outbox)
+            if self.fly is not None and len(batch.events) >= WORTH_IT:
+                self.fly(self.flight)
+            else:
+                self.commit(batch)
+                self.flight.landed = True
+                self._land()
+        else:
+            self._act(outbox)
+
+    def _land(self) -> None:
+        flight = self.flight
+        if flight is not None and flight.landed:
+            self.flight = None
+            if flight.error is not None:
+                raise flight.error
+            self.news = self.news or bool(flight.batch.jobs)
+            self._act(flight.outbox)
+
+    def commit(self, batch: Batch) -> None:
+        self.insist(lambda: self.store.commit(batch))
+
+    def _granted_aloft(self) -> list[int]:
+        """Permits that nobody has yet: their commit is not done."""
+        aloft = [] if self.flight is None else self.flight.outbox.permits
+        return [permit.fence for permit in (*aloft, *self.outbox.permits)]
+
+    def abandon(self, error: Exception) -> None:
+        """There will be no other turn: whoever waits for one hears so."""
+        waiting: list[Future[Any]] = [*self.slots_waiting.values()]
+        self.slots_waiting.clear()
+        while self._calls:
+            with suppress(IndexError):  # another thread may be here too
+                waiting.append(self._calls.popleft()[1])
+        for future in waiting:
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+        aloft = self.outbox.acks if self.flight is None else self.flight.outbox.acks
+        acks, aloft[:] = [*self.outbox.acks, *aloft], []
+        self.outbox.acks.clear()
+        for future, _ in acks:
+            if not future.done():
+                future.set_exception(error)
+
+    def _act(self, outbox: Outbox) -> None:
+        if outbox.permits:
+            self._hand_out(outbox.permits)
+        for fence, why in outbox.stops:
+            if fence in self.hand_held:
+                self.hands.stop(fence, why)
+        for future, value in outbox.acks:
+            future.set_result(value)
+        for number in outbox.ended:
+            for tell in self.ended.pop(number, ()):
+                tell()
+
+    def _hand_out(self, permits: list[Permit]) -> None:
+        jobs: dict[int, Permit] = {}
+        for permit in permits:
+            number: Any = permit.ticket.id
+            if permit.fence not in self.core.leases.permits:
+                continue  # it is over already: its commit took longer than a lease
+            if self.closing:
+                self.finished(number, permit.fence, Outcome.returned(), None)
+                continue
+            if type(number) is int:
+                jobs[number] = permit
+                continue
+            waiting = self.slots_waiting.pop(number, None)
+            if waiting is not None and waiting.set_running_or_notify_cancel():
+                waiting.set_result(permit)
+            else:  # nobody is there any more
+                self.finished(number, permit.fence, Outcome.cancelled(), None)
+        if not jobs:
+            return
+        works: list[Work] = []
+        for errand in self.insist(lambda: self.store.errands(list(jobs))):
+            permit = jobs.pop(errand.id)
+            known = self.registry.types.get(permit.ticket.type)
+            if known is None:  # an operator has opened the gate of a type that nobody knows
+                self.unknown_type(permit.ticket.type)
+                self.finished(errand.id, permit.fence, Outcome.returned(), None)
+                continue
+            work = Work(permit, known, errand)
+            self.hand_held[permit.fence] = work
+            works.append(work)
+        self.hands.start(works)
+        for number, permit in jobs.items():
+            lost = Outcome.failed("its payload is not in the store any more", fatal=True)
+            self.finished(number, permit.fence, lost, None)
