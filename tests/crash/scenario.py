@@ -30,7 +30,7 @@ WAIT_S = 20.0
 PLACES: dict[str, tuple[Any, str]] = {
     "turn": (Brain, "turn"),
     "settle": (Brain, "_settle"),
-    "brain commits": (Brain, "commit"),
+    "brain commits": (Brain, "_commit"),
     "brain acts": (Brain, "_act"),
     "brain hands out": (Brain, "_hand_out"),
     "store inserts": (SqliteStore, "insert"),

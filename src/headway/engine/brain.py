@@ -127,9 +127,8 @@ class Brain(Departures):
         at = self.clock.now()
         if at >= self._renew_at:  # first: the last turn may have waited long for the store
             self._renew_at = at + self.core.lease_s / 3
-            self.core.renew((*self.hand_held, *self.own_slots, *self._granted_aloft()), at)
+            self.core.renew((*self.hand_held, *self.own_slots), at)
         now = self.core.advance(at)
-        self._land()
         self._on_time(now)
         # Half of what runs, so that the hands have the one half while the other is committed.
         ends = min(len(self._finished), max(FEW, len(self.hand_held) // 2))
@@ -143,8 +142,7 @@ class Brain(Departures):
         if self.granting:
             self.outbox.permits += self.core.admit(now)
         self.outbox.stops += self._settle(now)
-        if self.flight is None:
-            self._depart()
+        self._depart()
         if self._finished or self._calls or self.news or self._released:
             self._released = False
             return now

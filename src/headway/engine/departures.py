@@ -9,13 +9,25 @@ from contextlib import suppress
 from typing import Any
 
 from headway.core import Core, Outcome, Permit
-from headway.engine.flights import WORTH_IT, Flight, Outbox
+from headway.core.ticket import Stop
 from headway.engine.hands import Hands, Work
 from headway.engine.ledger import Ledger
 from headway.engine.patience import Patient
 from headway.engine.registry import Registry
 from headway.store import Store
 from headway.store.records import Batch
+
+
+class Outbox:
+    """What is to be done once the decisions behind it are committed."""
+
+    __slots__ = ("acks", "ended", "permits", "stops")
+
+    def __init__(self) -> None:
+        self.permits: list[Permit] = []
+        self.stops: list[tuple[int, Stop]] = []
+        self.acks: list[tuple[Future[Any], Any]] = []
+        self.ended: list[int] = []
 
 
 class Departures(Patient):
@@ -37,9 +49,6 @@ class Departures(Patient):
         super().__init__()
         self.batch = Batch(term=0)
         self.outbox = Outbox()
-        self.flight: Flight | None = None  # the commit that is under way
-        self.fly: Callable[[Flight], None] | None = None  # sends one off; None: commit right here
-        self.closing = False  # nothing is handed out any more
         self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
         self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
         self.slots_waiting: dict[Any, Future[Permit]] = {}
@@ -50,48 +59,23 @@ class Departures(Patient):
     def unknown_type(self, name: str) -> None:
         raise AssertionError("the brain itself knows what to do")
 
-    @property
-    def at_rest(self) -> bool:
-        """Nothing of ours runs, and all that was decided is committed."""
-        return not self.hand_held and self.flight is None and not self.outbox.permits
-
     def _depart(self) -> None:
-        """Commit what was decided since the last time, here or in the other thread."""
+        """Commit what was decided, then act on it."""
         self.ledger.close(self.batch)
-        batch, outbox = self.batch, self.outbox
-        self.outbox = Outbox()
+        batch = self.batch
         if not batch.empty() or batch.seen_command != self.seen_command:
             batch.term = self.term
             batch.fence = self.core.admission.fence
             batch.seen_job = self.seen_job
             batch.seen_command = self.seen_command
+            self._commit(batch)
+            self.news = self.news or bool(batch.jobs)
             self.batch = Batch(term=self.term, seen_command=self.seen_command)
-            self.flight = Flight(batch, outbox)
-            if self.fly is not None and len(batch.events) >= WORTH_IT:
-                self.fly(self.flight)
-            else:
-                self.commit(batch)
-                self.flight.landed = True
-                self._land()
-        else:
-            self._act(outbox)
+        outbox, self.outbox = self.outbox, Outbox()
+        self._act(outbox)
 
-    def _land(self) -> None:
-        flight = self.flight
-        if flight is not None and flight.landed:
-            self.flight = None
-            if flight.error is not None:
-                raise flight.error
-            self.news = self.news or bool(flight.batch.jobs)
-            self._act(flight.outbox)
-
-    def commit(self, batch: Batch) -> None:
+    def _commit(self, batch: Batch) -> None:
         self.insist(lambda: self.store.commit(batch))
-
-    def _granted_aloft(self) -> list[int]:
-        """Permits that nobody has yet: their commit is not done."""
-        aloft = [] if self.flight is None else self.flight.outbox.permits
-        return [permit.fence for permit in (*aloft, *self.outbox.permits)]
 
     def abandon(self, error: Exception) -> None:
         """There will be no other turn: whoever waits for one hears so."""
@@ -103,12 +87,9 @@ class Departures(Patient):
         for future in waiting:
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
-        aloft = self.outbox.acks if self.flight is None else self.flight.outbox.acks
-        acks, aloft[:] = [*self.outbox.acks, *aloft], []
-        self.outbox.acks.clear()
+        acks, self.outbox.acks = self.outbox.acks, []
         for future, _ in acks:
-            if not future.done():
-                future.set_exception(error)
+            future.set_exception(error)
 
     def _act(self, outbox: Outbox) -> None:
         if outbox.permits:
@@ -126,11 +107,6 @@ class Departures(Patient):
         jobs: dict[int, Permit] = {}
         for permit in permits:
             number: Any = permit.ticket.id
-            if permit.fence not in self.core.leases.permits:
-                continue  # it is over already: its commit took longer than a lease
-            if self.closing:
-                self.finished(number, permit.fence, Outcome.returned(), None)
-                continue
             if type(number) is int:
                 jobs[number] = permit
                 continue

@@ -14,7 +14,6 @@ from typing import TypeVar
 from headway.core import Outcome
 from headway.engine.brain import Brain
 from headway.engine.clock import Clock, SystemClock
-from headway.engine.flights import Runway
 from headway.engine.hands.local import LocalHands
 from headway.engine.recovery import load
 from headway.engine.registry import Registry
@@ -54,7 +53,6 @@ class Engine:
         self.brain = Brain(store, registry, settings, self._clock, self._hands, wake=self._ring)
         self._hands.brain = self.brain
         self._retention = retention or Retention()
-        self._runway: Runway | None = None
         self._stopping = False
         self._hurried = False
         self._idle = False
@@ -74,8 +72,6 @@ class Engine:
         """Load what is there, then work. Errors of the store are raised here."""
         _ease_collector()
         load(self.brain)
-        self._runway = Runway(self.brain.commit, self._ring)
-        self.brain.fly = self._runway.fly
         self._retention.plan(self._clock.now())
         for target, name in ((self._work, "headway-hands"), (self._think, "headway-brain")):
             thread = threading.Thread(target=target, name=name, daemon=True)
@@ -92,7 +88,7 @@ class Engine:
             while True:
                 wake.clear()
                 next_at = min(brain.turn(), self._retention.look(self._store, clock.now()))
-                if self._stopping and brain.at_rest:
+                if self._stopping and not brain.hand_held:
                     self._idle = True
                     self._may_go_on.set()
                     if self._threads_may_end:
@@ -163,14 +159,11 @@ class Engine:
         self._stopping = True  # from here on nothing running means that nothing will
 
     def _give_all_back(self, now: float) -> None:
-        self.brain.closing = True
         for fence, work in list(self.brain.hand_held.items()):
             self.brain.core.finish(work.id, fence, Outcome.returned(), now)
             del self.brain.hand_held[fence]
 
     def _end_hands(self) -> None:
-        if self._runway is not None:
-            self._runway.close()
         self._hands.close()
         if self._threads:
             self._loop.call_soon_threadsafe(self._loop.stop)

@@ -75,7 +75,7 @@ def _enter(brain: Brain, ticket: Ticket, row: OpenJob, now: float) -> None:
         # It was accepted when it was stored, so it waits, however many do already.
         brain.core.replay(ticket, State.QUEUED, now, since=now)
         brain.core.changes.append(Change(ticket, None, None, State.QUEUED, now, "", 0))
-    if ticket.state.value == row.state:
+    if ticket.state == row.state:
         brain.fresh.add(row.id)
 
 
@@ -83,6 +83,8 @@ def remember(brain: Brain, row: OpenJob, *, known: bool = False) -> bool:
     """Keep what the core does not know, for the few jobs that need it. False: it is an occurrence
     that its schedule does not want. `known`: the job was taken in before.
     """
+    if row.spec is None and row.unique_scope is None and row.schedule is None:
+        return True
     spec = PLAIN if row.spec is None else _spec.decode(row.spec)
     if row.unique_scope is None and row.schedule is None and spec.keep_result_s is None:
         return True

@@ -56,29 +56,23 @@ class Tickets:
         self._tools: dict[str, tuple[str, ...]] = {}
 
     def make(self, job: OpenJob, *, not_before: float | None = None) -> Ticket:
-        spec = PLAIN if job.spec is None else _spec.decode(job.spec)
         name = intern(job.type)
-        tools = self._tools_of(name)
-        if spec is not PLAIN and spec.tools:
-            tools = tuple(dict.fromkeys((*spec.tools, *tools)))
-        return Ticket(
+        ticket = Ticket(
             job.id,
             type=name,
             lane=intern(job.lane),
-            tools=tools,
+            tools=self._tools_of(name),
             upstreams=() if job.upstreams is None else self._upstreams_of(job.upstreams),
             key=None if job.key is None else intern(job.key),
             tenant=intern(job.tenant),
-            weight=spec.weight,
-            traffic=Traffic[spec.traffic.upper()],
             priority=job.priority,
             not_before=job.not_before if not_before is None else not_before,
             deadline=INF if job.deadline is None else job.deadline,
-            cost=spec.cost,
-            ordered=spec.ordered,  # type: ignore[arg-type]
-            labels=tuple(sorted(spec.labels.items())) if spec.labels else (),
             seq=job.id,
         )
+        if job.spec is not None:
+            _apply(_spec.decode(job.spec), ticket)
+        return ticket
 
     def again(self, job: OpenJob, *, not_before: float | None = None) -> Ticket:
         """The ticket of a job that was here before: with its past."""
@@ -106,6 +100,16 @@ class Tickets:
                 self._upstreams.clear()
             names = self._upstreams[text] = tuple(intern(name) for name in _names.decode(text))
         return names
+
+
+def _apply(spec: Spec, ticket: Ticket) -> None:
+    if spec.tools:
+        ticket.tools = tuple(dict.fromkeys((*spec.tools, *ticket.tools)))
+    ticket.weight = spec.weight
+    ticket.traffic = Traffic[spec.traffic.upper()]
+    ticket.cost = spec.cost
+    ticket.ordered = spec.ordered  # type: ignore[assignment]
+    ticket.labels = tuple(sorted(spec.labels.items())) if spec.labels else ()
 
 
 def standing(ticket: Ticket, not_before: float, error: str | None, fence: int) -> tuple[Any, ...]:
