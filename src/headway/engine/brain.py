@@ -212,24 +212,26 @@ class Brain(Departures):
 
     def _settle(self, now: float) -> list[tuple[int, Stop]]:
         """Write down every change, and let happen what follows from it, until nothing does."""
-        core, batch, ledger = self.core, self.batch, self.ledger
+        core, batch, enter = self.core, self.batch, self.ledger.enter
+        changes, fresh, hand_held = core.changes, self.fresh, self.hand_held
         stops: list[tuple[int, Stop]] = []
         done = 0
-        while done < len(core.changes) or core.stops:
-            while done < len(core.changes):
-                change = core.changes[done]
+        while done < len(changes) or core.stops:
+            while done < len(changes):
+                change = changes[done]
                 if self._records:
                     self._write_records(done)
                 done += 1
-                if type(change.ticket.id) is not int:
+                number = change.ticket.id
+                if type(number) is not int:
                     self._slot_changed(change)
                     continue
-                stored = change.before is None and change.ticket.id in self.fresh
-                ledger.enter(change, batch, stored=stored)
+                before = change.before
+                enter(change, batch, before is None and number in fresh)
                 if change.after in TERMINAL:
                     self._job_ended(change, now)
-                if change.before is State.RUNNING and change.fence in self.hand_held:
-                    stops.append((change.fence, Stop.CANCEL))  # its lease is over, its work not
+                if before is State.RUNNING and change.fence in hand_held:
+                    stops.append((change.fence, Stop.CANCEL))  # its lease is over, not its work
             for order in core.stops:
                 stops.append((order.permit.fence, order.why))
                 self._stop_asked(order.permit, order.why, now)

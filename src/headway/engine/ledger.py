@@ -45,7 +45,7 @@ class Ledger:
         # that it was granted, and why it ended if nobody said so.
         self._moved: dict[int, tuple[Ticket, str | None, int, bool, str | None]] = {}
 
-    def enter(self, change: Change, batch: Batch, *, stored: bool = False) -> None:
+    def enter(self, change: Change, batch: Batch, stored: bool = False) -> None:
         """One transition. `stored`: the job stands in the store like this already."""
         ticket, event, detail = change.ticket, change.event, change.detail
         number: Any = ticket.id
