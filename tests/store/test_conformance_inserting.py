@@ -212,7 +212,7 @@ def test_any_jobs_come_back_as_they_went_in(store: Store, jobs: list[NewJob]) ->
 
     for number, sent, seen in zip(numbers, jobs, store.load_some(numbers), strict=True):
         assert (number, store.payload(number)) == (seen.id, sent.args)
-        for field in set(NewJob.__slots__) & set(seen._fields):
+        for field in set(NewJob.__slots__) & set(seen._fields) - {"args"}:
             assert getattr(seen, field) == getattr(sent, field)
 
 

@@ -171,7 +171,7 @@ def test_a_request_that_failed_has_no_receipts(store: SqliteStore, disk: Disk) -
 
 
 def test_what_ctrl_c_interrupts_is_not_done_later(path: str, store: SqliteStore) -> None:
-    writer, calls = Writer(path, vfs=None), []
+    writer, calls = Writer(path, vfs=None, ring=lambda: None), []
 
     def interrupted(db: apsw.Connection) -> None:
         calls.append(insert(db, [job("interrupted")]))
@@ -189,7 +189,7 @@ def test_what_ctrl_c_interrupts_is_not_done_later(path: str, store: SqliteStore)
 def test_what_ctrl_c_interrupts_after_its_commit_is_done_once(
     path: str, store: SqliteStore
 ) -> None:
-    writer = Writer(path, vfs=None)
+    writer = Writer(path, vfs=None, ring=lambda: None)
 
     def interrupt(*_: Any) -> int:
         raise KeyboardInterrupt
@@ -367,7 +367,7 @@ def test_a_disk_that_cannot_be_read_at_first_does_no_lasting_harm(path: str, dis
 def test_ctrl_c_before_a_turn_is_written_does_not_pretend_that_it_was(
     path: str, store: SqliteStore
 ) -> None:
-    writer = Writer(path, vfs=None)
+    writer = Writer(path, vfs=None, ring=lambda: None)
 
     def interrupt(_: apsw.Connection) -> None:
         raise KeyboardInterrupt
@@ -456,7 +456,7 @@ def test_a_group_waits_once_for_a_file_that_is_taken(
     path: str, store: SqliteStore, taken: apsw.Connection
 ) -> None:
     waited: list[Request] = []
-    writer = Writer(path, vfs=None)
+    writer = Writer(path, vfs=None, ring=lambda: None)
     commit = writer._commit
     answers = Answers(20)
     writer._commit = lambda requests: (waited.append(requests), commit(requests))[1]  # type: ignore

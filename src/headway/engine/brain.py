@@ -33,6 +33,7 @@ from headway.store import Store
 T = TypeVar("T")
 INF = float("inf")
 NET_S = 5.0  # how often the store is asked whether a bell was missed
+SECOND_LOOK_S = 0.1  # after the start; for bells that rang before anybody listened
 SWEEP_S = 60.0
 FEW = 64  # ends of jobs that one turn always takes
 
@@ -150,7 +151,7 @@ class Brain(Departures):
         return min(self.core.next_wakeup(), self._net_at, renew_at, self._sweep_at)
 
     def start_clocks(self, now: float) -> None:
-        self._net_at = now + self._net_s
+        self._net_at = now + min(self._net_s, SECOND_LOOK_S)
         self._renew_at = now + self.core.lease_s / 3
         self._sweep_at = now + SWEEP_S
 

@@ -15,7 +15,7 @@ from headway.engine.ledger import Ledger
 from headway.engine.patience import Patient
 from headway.engine.registry import Registry
 from headway.store import Store
-from headway.store.records import Batch
+from headway.store.records import Batch, Errand
 
 
 class Outbox:
@@ -49,6 +49,7 @@ class Departures(Patient):
         super().__init__()
         self.batch = Batch(term=0)
         self.outbox = Outbox()
+        self.at_hand: dict[int, str] = {}  # payloads of jobs that came in this turn
         self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
         self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
         self.slots_waiting: dict[Any, Future[Permit]] = {}
@@ -73,6 +74,7 @@ class Departures(Patient):
             self.batch = Batch(term=self.term, seen_command=self.seen_command)
         outbox, self.outbox = self.outbox, Outbox()
         self._act(outbox)
+        self.at_hand.clear()
 
     def _commit(self, batch: Batch) -> None:
         self.insist(lambda: self.store.commit(batch))
@@ -118,7 +120,12 @@ class Departures(Patient):
         if not jobs:
             return
         works: list[Work] = []
-        for errand in self.insist(lambda: self.store.errands(list(jobs))):
+        at_hand = self.at_hand
+        errands = [Errand(each, at_hand[each], None) for each in jobs if each in at_hand]
+        if len(errands) < len(jobs):
+            others = [each for each in jobs if each not in at_hand]
+            errands += self.insist(lambda: self.store.errands(others))
+        for errand in errands:
             permit = jobs.pop(errand.id)
             known = self.registry.types.get(permit.ticket.type)
             if known is None:  # an operator has opened the gate of a type that nobody knows

@@ -77,6 +77,8 @@ def _enter(brain: Brain, ticket: Ticket, row: OpenJob, now: float) -> None:
         brain.core.changes.append(Change(ticket, None, None, State.QUEUED, now, "", 0))
     if ticket.state == row.state:
         brain.fresh.add(row.id)
+    if row.args is not None and row.unique_scope is None:  # nobody can replace it any more
+        brain.at_hand[row.id] = row.args
 
 
 def remember(brain: Brain, row: OpenJob, *, known: bool = False) -> bool:

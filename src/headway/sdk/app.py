@@ -27,6 +27,7 @@ from headway.sdk.control import Control
 from headway.sdk.declaring import retry_policy
 from headway.sdk.handle import Batch, JobHandle
 from headway.sdk.jobs import Job, Names, Options
+from headway.sdk.mail import Mail
 from headway.sdk.scheduling import Recurring, declared_schedule
 from headway.sdk.signature import Signature
 from headway.sdk.slot import Slot, slot_id
@@ -63,6 +64,7 @@ class App(Control):
         self.engine: Engine | None = None
         self._settings_file = settings_file
         self._store: Store | None = None
+        self._mail: Mail | None = None  # of the loop that enqueued last
         self._opening = threading.Lock()
         self.settings.declare("code", "tool", ASYNC, {"limit": tasks})
         self.settings.declare("code", "tool", THREADS, {"limit": threads})
@@ -162,20 +164,11 @@ class App(Control):
 
     def _post(self, calls: tuple[NewJob, ...]) -> asyncio.Future[list[Receipt]]:
         loop = asyncio.get_running_loop()
+        mail = self._mail
+        if mail is None or mail.loop is not loop:
+            mail = self._mail = Mail(loop)
         future: asyncio.Future[list[Receipt]] = loop.create_future()
-
-        def settle(value: list[Receipt], error: BaseException | None) -> None:
-            if future.done():
-                return
-            if error is None:
-                future.set_result(value)
-            else:
-                future.set_exception(error)
-
-        def done(value: list[Receipt], error: BaseException | None) -> None:
-            loop.call_soon_threadsafe(settle, value, error)
-
-        self.store.post(calls, done)
+        self.store.post(calls, partial(mail.put, future))
         return future
 
     def batch(self, label: str = "") -> Batch:

@@ -125,6 +125,7 @@ class OpenJob(NamedTuple):
     lease_end: float | None
     tries: str | None  # JSON text: burnt, lost, pushed back, pushed back since
     asked: str | None
+    args: str | None = None  # the payload, where a store has it at hand for a new job
 
 
 class Job(NamedTuple):

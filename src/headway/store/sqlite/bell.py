@@ -12,11 +12,13 @@ import os
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from headway.errors import StoreUnavailable
 
+DEAF_S = 0.02  # how long nobody is tried again; below the time to an engine's second look
 LONGEST_PATH = 100  # bytes; the kernel's limit for the address of a socket is 108
 
 
@@ -36,10 +38,18 @@ class Ringer:
         self._path = bell_path(path)
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
+        self._nobody_until = 0.0
 
     def ring(self) -> None:
-        with contextlib.suppress(OSError):
+        if time.monotonic() < self._nobody_until:
+            return
+        try:
             self._socket.sendto(b"!", self._path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            # Nobody listens. An engine that starts now will look into the file twice.
+            self._nobody_until = time.monotonic() + DEAF_S
+        except OSError:
+            pass  # full: somebody has rung already
 
     def close(self) -> None:
         self._socket.close()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
@@ -31,37 +29,50 @@ def migrations() -> list[tuple[int, str]]:
     return sorted((int(match.group(1)), each.read_text("utf-8")) for match, each in matches)
 
 
-@contextmanager
-def translated(path: str) -> Iterator[None]:
-    """SQLite's errors as ours, with the file and what to do."""
-    try:
-        yield
-    except apsw.FullError as error:
-        raise errors.StoreFull(
-            f"no space is left for {path}; free some, work then goes on by itself"
-        ) from error
-    except (apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError) as error:
-        raise errors.StoreReadOnly(
-            f"{path} cannot be written; give this process the right to write it and its directory"
-        ) from error
-    except (apsw.CorruptError, apsw.NotADBError) as error:
-        raise errors.StoreCorrupt(
-            f"{path} is damaged, or is no SQLite file ({error}); restore it from a copy, "
-            "or name another file"
-        ) from error
-    except (apsw.BusyError, apsw.LockedError) as error:
-        raise errors.StoreBusy(
-            f"another process has kept {path} locked for {BUSY_MS // 1000} s; "
-            "find it and let it end"
-        ) from error
-    except apsw.CantOpenError as error:
-        raise errors.StoreUnavailable(
-            f"{path} cannot be opened; check that its directory is there and may be written"
-        ) from error
-    except (apsw.IOError, apsw.ProtocolError, apsw.NoMemError) as error:
-        raise errors.StoreUnavailable(f"{path} cannot be used now: {error}") from error
-    except apsw.Error as error:
-        raise errors.StoreError(f"{path} cannot take this: {error}") from error
+class translated:  # noqa: N801 - it is used like a function
+    """`with translated(path):` SQLite's errors as ours, with the file and what to do."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, apsw.Error):
+            raise _translation(self._path, error) from error
+
+
+def _translation(path: str, error: apsw.Error) -> errors.StoreError:
+    match error:
+        case apsw.FullError():
+            return errors.StoreFull(
+                f"no space is left for {path}; free some, work then goes on by itself"
+            )
+        case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError():
+            return errors.StoreReadOnly(
+                f"{path} cannot be written; give this process the right to write it "
+                "and its directory"
+            )
+        case apsw.CorruptError() | apsw.NotADBError():
+            return errors.StoreCorrupt(
+                f"{path} is damaged, or is no SQLite file ({error}); restore it from a copy, "
+                "or name another file"
+            )
+        case apsw.BusyError() | apsw.LockedError():
+            return errors.StoreBusy(
+                f"another process has kept {path} locked for {BUSY_MS // 1000} s; "
+                "find it and let it end"
+            )
+        case apsw.CantOpenError():
+            return errors.StoreUnavailable(
+                f"{path} cannot be opened; check that its directory is there and may be written"
+            )
+        case apsw.IOError() | apsw.ProtocolError() | apsw.NoMemError():
+            return errors.StoreUnavailable(f"{path} cannot be used now: {error}")
+    return errors.StoreError(f"{path} cannot take this: {error}")
 
 
 def connect(

@@ -26,7 +26,7 @@ class SqliteStore(Reader):
         path = str(Path(path).resolve())  # one lock and one bell, whatever the file is called
         prepare(path, vfs=vfs)
         super().__init__(path, vfs=vfs)
-        self._writer = Writer(path, vfs=vfs, wal_pages=wal_pages)
+        self._writer = Writer(path, vfs=vfs, wal_pages=wal_pages, ring=self._ring)
         self._ringer = Ringer(path)
         self._listener: Listener | None = None
         self._heard: Callable[[], None] | None = None
@@ -50,16 +50,10 @@ class SqliteStore(Reader):
 
     def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
         receipts: list[Receipt] = self._writer.run(Request(jobs, atomic=is_one_statement(jobs)))
-        self._ring()
         return receipts
 
     def post(self, jobs: Sequence[NewJob], done: Done) -> None:
-        def committed(value: Any, error: BaseException | None) -> None:
-            if error is None:
-                self._ring()
-            done(value, error)
-
-        self._writer.post(Request(jobs, done=committed, atomic=is_one_statement(jobs)))
+        self._writer.post(Request(jobs, done=done, atomic=is_one_statement(jobs)))
 
     def command(self, verb: str, target: str, args: Any, now: float) -> None:
         text = msgspec.json.encode(args).decode()
@@ -70,8 +64,7 @@ class SqliteStore(Reader):
                 (now, verb, target, text),
             )
 
-        self._writer.run(Request(None, write))
-        self._ring()
+        self._writer.run(Request(None, write, rings=True))
 
     def open_batch(self, label: str, now: float) -> int:
         def write(db: apsw.Connection) -> int:

@@ -29,9 +29,10 @@ class Request:
     """Something to be committed: either plain jobs, which are inserted all together, or a function
     that writes with the connection it is given. A function may run twice, so it must not keep
     anything. `atomic`: it is one statement, and needs no transaction around it when it is alone.
+    `rings`: the engine should look, as it should for new jobs.
     """
 
-    __slots__ = ("atomic", "done", "error", "finished", "jobs", "value", "write")
+    __slots__ = ("atomic", "done", "error", "finished", "jobs", "rings", "value", "write")
 
     def __init__(
         self,
@@ -40,8 +41,10 @@ class Request:
         done: Done | None = None,
         *,
         atomic: bool = False,
+        rings: bool = False,
     ) -> None:
         self.jobs = jobs
+        self.rings = rings or jobs is not None
         self.atomic = atomic
         self.write = write
         self.done = done
@@ -51,9 +54,18 @@ class Request:
 
 
 class Writer:
-    def __init__(self, path: str, *, vfs: str | None, wal_pages: int = WAL_PAGES) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        vfs: str | None,
+        ring: Callable[[], None],
+        wal_pages: int = WAL_PAGES,
+    ) -> None:
         self.path = path
         self._vfs = vfs
+        self._ring = ring
+        self._ringing = False  # something was committed that the engine should look at
         self._wal_pages = wal_pages
         self._db: apsw.Connection | None = None
         self._lock = threading.Lock()
@@ -74,6 +86,8 @@ class Writer:
             with contextlib.suppress(ValueError, IndexError):
                 self._requests.remove(request)
             raise
+        if self._ringing:
+            self._ring_once()
         if request.error is not None:
             raise request.error
         return request.value
@@ -104,9 +118,16 @@ class Writer:
     def _serve_all(self) -> None:
         with self._lock:
             self._flush()
+        if self._ringing:
+            self._ring_once()
         while self._answers:
             with contextlib.suppress(IndexError):  # another thread has taken the last one
                 _answer(self._answers.popleft())
+
+    def _ring_once(self) -> None:
+        """For everything that was committed so far; two threads may both do it."""
+        self._ringing = False
+        self._ring()
 
     def close(self) -> None:
         with self._lock:
@@ -178,9 +199,13 @@ class Writer:
                 if db.in_transaction:
                     self._roll_back(db)
                 elif not isinstance(error, Exception) and db.total_changes() != before:
-                    _finish_all(requests)  # Ctrl-C came just after the commit
+                    self._committed(requests)  # Ctrl-C came just after the commit
                 raise
+        self._committed(requests)
+
+    def _committed(self, requests: list[Request]) -> None:
         _finish_all(requests)
+        self._ringing = self._ringing or any(request.rings for request in requests)
 
     def _roll_back(self, db: apsw.Connection) -> None:
         try:

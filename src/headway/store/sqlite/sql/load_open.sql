@@ -1,3 +1,4 @@
 select id, type, lane, tenant, key, upstreams, priority, not_before, deadline, spec, unique_scope,
-    batch, schedule, waits, state, since, pin, fence, upstream, granted_at, lease_end, tries, asked
+    batch, schedule, waits, state, since, pin, fence, upstream, granted_at, lease_end, tries, asked,
+    null
 from jobs indexed by jobs_open where finished_at is null and id <= ? order by id
