@@ -8,6 +8,7 @@ row (decision 0007).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import apsw
@@ -42,6 +43,7 @@ LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 # Of these lists the last row of a name counts, and so many columns make the name.
 NAMES = {"moved": 1, "ended": 1, "processes": 1, "gates": 3, "settings": 2}
+USUAL = frozenset({"granted", "completed", "events"})
 STALE = "stale brain"
 MARKS = ("term", "fence", "seen_job", "seen_command")
 
@@ -51,37 +53,55 @@ _encode = msgspec.json.encode
 
 
 def _turn() -> str:
-    """A view that nobody reads: inserting into it does everything that a turn decided."""
-    columns = ", ".join((*MARKS, *(name for name, _ in LISTS)))
-    steps = [sql("commit_brain")]
-    for name, queries in LISTS:
-        steps += [sql(query).replace("?", f"new.{name}") for query in queries]
-    steps.append(sql("commit_commands"))
-    body = ";\n".join(step.strip() for step in steps)
-    nothing = ", ".join("null" for _ in (*MARKS, *LISTS))
+    """A view that nobody reads: inserting into it does everything that a turn decided. Most turns
+    grant, complete and say so, and nothing else; they go the short way.
+    """
+    names = [name for name, _ in LISTS]
+    columns = ", ".join((*MARKS, "rest", *names))
+    nothing = ", ".join("null" for _ in (*MARKS, "rest", *names))
+    short = _steps([each for each in LISTS if each[0] in USUAL])
+    long = [*_steps(LISTS), sql("commit_commands")]
     return (
         f"create temp view turn ({columns}) as select {nothing};\n"
-        f"create temp trigger take_turn instead of insert on turn begin\n{body};\nend"
+        + _trigger("take_short_turn", "new.rest is null", short)
+        + _trigger("take_turn", "new.rest is not null", long)
+    )
+
+
+def _steps(lists: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
+    steps = [sql("commit_brain")]
+    for name, queries in lists:
+        steps += [sql(query).replace("?", f"new.{name}") for query in queries]
+    return steps
+
+
+def _trigger(name: str, when: str, steps: list[str]) -> str:
+    body = ";\n".join(step.strip() for step in steps)
+    return (
+        f"create temp trigger {name} instead of insert on turn when {when} begin\n{body};\nend;\n"
     )
 
 
 TURN = _turn()
-TAKE_TURN = f"insert into turn values ({', '.join('?' for _ in (*MARKS, *LISTS))})"
+TAKE_TURN = f"insert into turn values ({', '.join('?' for _ in (*MARKS, 'rest', *LISTS))})"
 
 
-def encoded(batch: Batch) -> Encoded:
+def encoded(batch: Batch, commands_gone: int) -> Encoded:
     """The batch as the values of one statement; made outside of the writer's lock."""
     texts: list[str | None] = []
+    rest = 1 if batch.seen_command > commands_gone else None
     for name, _ in LISTS:
         rows: list[Any] = getattr(batch, name)
         if not rows:
             texts.append(None)
             continue
+        if name not in USUAL:
+            rest = 1
         if name in NAMES:
             size = NAMES[name]
             rows = list({row[:size]: row for row in rows}.values())
         texts.append(_encode(rows).decode())
-    return (batch.term, batch.fence, batch.seen_job, batch.seen_command, *texts)
+    return (batch.term, batch.fence, batch.seen_job, batch.seen_command, rest, *texts)
 
 
 def commit(db: apsw.Connection, batch: Batch, values: Encoded) -> None:

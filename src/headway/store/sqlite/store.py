@@ -30,6 +30,7 @@ class SqliteStore(Reader):
         self._ringer = Ringer(path)
         self._listener: Listener | None = None
         self._heard: Callable[[], None] | None = None
+        self._commands_gone = 0  # commands up to this one were deleted
         self._engine: EngineLock | None = None
 
     def close(self) -> None:
@@ -100,11 +101,12 @@ class SqliteStore(Reader):
             self._engine = None
 
     def commit(self, batch: Batch) -> None:
-        values = encoded(batch)
+        values = encoded(batch, self._commands_gone)
         write: Callable[[apsw.Connection], None] = lambda db: commit(  # noqa: E731
             db, batch, values
         )
         self._writer.run(Request(None, write, atomic=not batch.jobs))
+        self._commands_gone = max(self._commands_gone, batch.seen_command)
 
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
         write: Callable[[apsw.Connection], Purged] = lambda db: purge(  # noqa: E731
