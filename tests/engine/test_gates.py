@@ -235,3 +235,20 @@ def test_no_script_beats_a_pace_a_pool_or_a_closure(
             assert done["fetch"].ended == asked
             assert done["fetch"].completed == asked or lost >= 3
     assert all(gap >= interval_s - 0.001 for gap in gaps(starts))
+
+
+def test_a_flood_of_tenants_leaves_nothing_behind_in_the_store(app: App) -> None:
+    app.upstream(HOST, tenant={"every": "10s"}, cooldown="5s")
+
+    @app.job(upstream=HOST, tenant=lambda tenant: tenant)
+    def work(tenant: str) -> None: ...
+
+    with World(app) as world:
+        app.enqueue_many(work.call(f"tenant-{number}") for number in range(20))
+        world.run_for("30s")
+        assert len(app.store.gates()) > 5
+        world.run_for("1h")
+        assert app.store.gates() == []
+        world.restart()
+        world.run_for("1h")
+        assert app.store.gates() == []

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core import kinds
 from headway.core.gate import UNTOUCHED, Door, Gate
+from headway.core.lines import SharedGate
 from headway.core.order import Account
 from headway.core.permit import Permit
 from headway.core.ticket import Ticket
@@ -26,6 +27,18 @@ def address_of(gate: Gate) -> Address:
     if isinstance(gate, Account):
         return kinds.UPSTREAM, gate.shares.name, gate.name
     return gate.kind, gate.name, ""
+
+
+def remembers(core: Core, address: Address) -> bool:
+    """Whether this gate exists now. One that does not has nothing to remember any more."""
+    kind, name, tenant = address
+    atlas = core.admission.atlas
+    if kind == kinds.KEY:
+        return name in atlas.keys
+    gate = atlas.gates.get((kind, name))
+    if gate is None or not tenant:
+        return gate is not None
+    return isinstance(gate, SharedGate) and tenant in gate.shares.accounts
 
 
 def dump(core: Core, gate: Gate) -> dict[str, Any] | None:

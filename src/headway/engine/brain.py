@@ -165,6 +165,7 @@ class Brain(Departures):
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_S
             self.core.sweep(now)
+            self.ledger.forget_gates(self.batch)
 
     def _hear_finished(self, ends: int, now: float) -> None:
         core = self.core

@@ -8,7 +8,7 @@ import msgspec
 
 from headway.core import Change, Core, Event, State
 from headway.core.lifecycle import TERMINAL
-from headway.core.memory import address_of, dump
+from headway.core.memory import Address, address_of, dump, remembers
 from headway.core.ticket import Ticket
 from headway.engine.tickets import grant, standing, tries_text
 from headway.store.records import Batch, UniqueScope
@@ -41,6 +41,7 @@ class Ledger:
     def __init__(self, core: Core, extras: dict[int, Extra]) -> None:
         self._core = core
         self._extras = extras
+        self.kept: set[Address] = set()  # the gates whose memory is in the store
         # The last word on each job: its ticket, an error, its fence, whether all that happened is
         # that it was granted, and why it ended if nobody said so.
         self._moved: dict[int, tuple[Ticket, str | None, int, bool, str | None]] = {}
@@ -101,10 +102,21 @@ class Ledger:
         touched = self._core.admission.touched
         if touched:
             for gate in touched:
-                state_now = dump(self._core, gate)
-                text = None if state_now is None else _encode(state_now).decode()
-                batch.gates.append((*address_of(gate), text))
+                self._keep(address_of(gate), dump(self._core, gate), batch)
             touched.clear()
+
+    def _keep(self, address: Address, state: dict[str, Any] | None, batch: Batch) -> None:
+        if state is not None:
+            self.kept.add(address)
+            batch.gates.append((*address, _encode(state).decode()))
+        elif address in self.kept:
+            self.kept.discard(address)
+            batch.gates.append((*address, None))
+
+    def forget_gates(self, batch: Batch) -> None:
+        """What the core has forgotten goes from the store, too."""
+        for address in [each for each in self.kept if not remembers(self._core, each)]:
+            self._keep(address, None, batch)
 
 
 def clean(text: str) -> str:

@@ -38,6 +38,7 @@ def load(brain: Brain) -> None:
     _load_settings(brain)
     for kind, name, tenant, state in store.gates():
         load_gate(core, (kind, name, tenant), msgspec.json.decode(state), now)
+        brain.ledger.kept.add((kind, name, tenant))
     for job, pid, started_at in store.processes():
         kill_left_over(pid, started_at)
         brain.batch.processes.append((job, None, None))

@@ -30,6 +30,11 @@ def purge(db: apsw.Connection, completed_before: float, failed_before: float, no
     db.execute("delete from results where job in (select job from results where expires_at < ?"
                " order by expires_at limit ?)", (now, CHUNK))  # fmt: skip
     results = db.changes()
+    db.execute(
+        "delete from batches where created_at < ? "
+        "and not exists (select 1 from jobs where jobs.batch = batches.id)",
+        (min(completed_before, failed_before),),
+    )
     return Purged(len(found), _purge_events(db, min(completed_before, failed_before)), results)
 
 
