@@ -36,6 +36,7 @@ PLACES: dict[str, tuple[Any, str]] = {
     "store inserts": (SqliteStore, "insert"),
     "store commits": (SqliteStore, "commit"),
     "writer commits": (Writer, "_commit"),
+    "writer runs alone": (Writer, "_run_alone"),
     "writer writes": (Writer, "_write"),
     "hands start": (LocalHands, "_start"),
     "hands end": (LocalHands, "_ended"),

@@ -93,7 +93,7 @@ def test_a_crash_during_the_recovery_from_a_crash_does_no_harm(
     template: Template, memory: Path, point: str
 ) -> None:
     for passing in (3, 6, 9):
-        crashes = (("before writer commits", passing), (point, 1), (point, 1))
+        crashes = (("before writer runs alone", passing), (point, 1), (point, 1))
         assert survives(template, memory / str(passing), *crashes) >= 2
 
 

@@ -21,15 +21,17 @@ class Disk:
         self.is_full = threading.Event()
         self.refused = 0
         writer = app.store._writer  # type: ignore[attr-defined]
-        commit: Callable[[Any], None] = writer._commit
+        for name in ("_commit", "_run_alone"):
+            setattr(writer, name, self._if_there_is_room(getattr(writer, name)))
 
-        def commit_if_there_is_room(requests: Any) -> None:
+    def _if_there_is_room(self, write: Callable[..., Any]) -> Callable[..., Any]:
+        def checked(*args: Any) -> Any:
             if self.is_full.is_set():
                 self.refused += 1
                 raise StoreFull("no space is left; free some, work then goes on by itself")
-            commit(requests)
+            return write(*args)
 
-        writer._commit = commit_if_there_is_room
+        return checked
 
 
 @pytest.fixture
