@@ -54,7 +54,6 @@ class LocalHands:
         self._alarm: asyncio.TimerHandle | None = None
         self._max_threads = threads  # 0: run plain functions in the loop, one after the other
         self._threads: list[threading.Thread] = []
-        self._idle = 0
         self._queue: SimpleQueue[RunningJob | None] = SimpleQueue()
 
     # ------------------------------------------------------------------ from the brain
