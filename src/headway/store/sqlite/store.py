@@ -54,7 +54,7 @@ class SqliteStore(Reader):
         return receipts
 
     def post(self, jobs: Sequence[NewJob], done: Done) -> None:
-        self._writer.post(Request(jobs, done=done, atomic=is_one_statement(jobs)))
+        self._writer.post(Request(jobs, done=done))
 
     def command(self, verb: str, target: str, args: Any, now: float) -> None:
         text = msgspec.json.encode(args).decode()

@@ -206,14 +206,11 @@ class Writer:
                 new.execute(TURN)
                 self._db = new
             db = self._db
-            alone = len(requests) == 1 and requests[0].atomic
             before = db.total_changes()
-            if not alone:
-                db.execute("begin immediate")
+            db.execute("begin immediate")
             try:
                 self._write(db, requests)
-                if not alone:
-                    db.execute("commit")
+                db.execute("commit")
             except BaseException as error:
                 if db.in_transaction:
                     self._roll_back(db)
