@@ -21,6 +21,7 @@ from headway import App, Every, Fail, RetryPolicy, job
 from headway.engine import engine as engine_module
 from headway.engine.brain import Brain
 from headway.engine.hands.local import LocalHands
+from headway.store.records import Query
 from headway.store.sqlite.store import SqliteStore
 from headway.store.sqlite.writer import Writer
 
@@ -155,7 +156,7 @@ def live(directory: Path, life: int, crash: tuple[str, int] | None, *, producing
     app.start()
     if producing:
         produce(app, jobs, journal)
-    for row in app.store.load_new(0, 10_000):
+    for row in app.store.jobs(Query(limit=10_000)):
         if row.schedule is None and row.not_before <= app.now():
             app.handle(row.id).wait(WAIT_S)
     app.stop(WAIT_S)

@@ -372,7 +372,7 @@ def test_orders_without_an_engine_are_kept_and_obeyed_when_one_starts(
             {"limit": 2}
         ]
         assert [each.name for each in app.schedules()] == ["s"]
-        assert app.store.commands(0, 99) == [], "an order is obeyed once"
+        assert app.store.commands(99) == [], "an order is obeyed once"
 
 
 def test_an_order_that_came_too_late_is_refused_and_says_so(app: App, diary: Diary) -> None:

@@ -11,6 +11,7 @@ import pytest
 from headway import App
 from headway.engine.brain import Brain
 from headway.errors import StoreFull
+from headway.store.records import Query
 from tests.hands.kit import WAIT_S, eventually, names_of
 
 
@@ -51,7 +52,7 @@ def test_nothing_is_acknowledged_while_the_disk_is_full(app: App, disk: Disk) ->
             note.enqueue()
         disk.is_full.clear()
         assert note.enqueue().wait(WAIT_S) == "completed"
-        assert len(app.store.load_new(0, 10)) == 1
+        assert app.store.count(Query()) == 1
 
 
 def test_nothing_is_granted_while_the_disk_is_full_and_then_all_goes_on(

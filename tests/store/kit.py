@@ -6,7 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from headway.store import Store
-from headway.store.records import Batch, Brain, Event, NewJob, OnConflict, Unique, UniqueScope
+from headway.store.records import (
+    Batch,
+    Brain,
+    Event,
+    NewJob,
+    OnConflict,
+    Query,
+    Unique,
+    UniqueScope,
+)
 
 T0 = 1_700_000_000.0  # when everything in these tests begins
 WAIT_S = 30.0  # for an event that comes at once, unless something is broken
@@ -37,7 +46,12 @@ def put_one(store: Store, **fields: Any) -> int:
 
 
 def all_jobs(store: Store) -> list[int]:
-    return [each.id for each in store.load_new(0, 1_000_000)]
+    return sorted(each.id for each in store.jobs(Query(limit=1_000_000)))
+
+
+def mark_of(store: Store) -> str:
+    """The mark of an engine that has seen every job that is there."""
+    return store.load_new("", 1_000_000)[1]
 
 
 def moved(

@@ -29,6 +29,7 @@ from tests.store.kit import (
     event,
     granted,
     job,
+    mark_of,
     moved,
     put,
     put_one,
@@ -130,7 +131,7 @@ def test_an_ended_job_says_when_how_and_why(engine: Engine) -> None:
     seen = the_job(engine.store, number)
     assert (seen.state, seen.since, seen.finished_at) == ("failed", T0 + 5, T0 + 5)
     assert (seen.tries, seen.error, seen.granted_at) == ("[3,0,0,null]", "it broke", T0)
-    assert list(engine.store.load_open(number)) == []
+    assert list(engine.store.load_open(mark_of(engine.store))) == []
 
 
 def test_a_job_may_move_and_end_in_one_turn(engine: Engine) -> None:
@@ -165,7 +166,7 @@ def test_a_completed_job_is_over_and_keeps_the_rest(engine: Engine) -> None:
     seen = the_job(engine.store, number)
     assert (seen.state, seen.since, seen.finished_at) == ("completed", T0 + 9, T0 + 9)
     assert (seen.error, seen.fence, seen.granted_at, seen.tries) == (None, 7, T0, "[1]")
-    assert list(engine.store.load_open(number)) == []
+    assert list(engine.store.load_open(mark_of(engine.store))) == []
 
 
 def test_a_reopened_job_is_open_again(engine: Engine) -> None:
@@ -176,7 +177,7 @@ def test_a_reopened_job_is_open_again(engine: Engine) -> None:
 
     seen = the_job(engine.store, number)
     assert (seen.state, seen.finished_at, seen.error) == ("pending", None, None)
-    assert [each.id for each in engine.store.load_open(number)] == [number]
+    assert [each.id for each in engine.store.load_open(mark_of(engine.store))] == [number]
 
 
 def test_a_freed_key_is_no_longer_shown(engine: Engine) -> None:
@@ -426,8 +427,7 @@ def everything(number: int) -> dict[str, Any]:
     """A batch with something in every list."""
     return {
         "fence": 9,
-        "seen_job": number,
-        "seen_command": 1,
+        "obeyed": [1],
         "moved": [moved(number, "running", fence=9)],
         "granted": [granted(number, fence=9)],
         "completed": [(number, T0)],
@@ -448,7 +448,7 @@ def everything(number: int) -> dict[str, Any]:
 def all_that_is_there(store: Store, number: int) -> tuple[Any, ...]:
     return (
         store.job(number),
-        store.commands(0, 10),
+        store.commands(10),
         store.events(0, 10),
         store.result(number),
         store.progress(number),
@@ -484,7 +484,7 @@ def test_a_batch_that_fails_at_its_end_changes_nothing(
 
     assert all_that_is_there(store, number) == before
     store.leave()
-    assert other.enter(lambda: None)[1:] == (0, 0, 0)
+    assert other.enter(lambda: None)[1:] == (0, "")
 
 
 def test_the_same_batch_without_its_fault_changes_everything(store: Store) -> None:

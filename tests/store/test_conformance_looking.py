@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -11,24 +12,38 @@ from hypothesis import strategies as st
 
 from headway.store import Store
 from headway.store.records import Errand, Job, OpenJob, Purged, Query, TypeStats
-from tests.store.kit import T0, Engine, all_jobs, ended, event, job, moved, put, put_one, unique
+from tests.store.kit import (
+    T0,
+    Engine,
+    all_jobs,
+    ended,
+    event,
+    job,
+    mark_of,
+    moved,
+    put,
+    put_one,
+    unique,
+)
 
 LATER = T0 + 1_000_000
 
 
-def numbers_of(jobs: list[Job] | list[OpenJob]) -> list[int]:
+def numbers_of(jobs: Iterable[Job | OpenJob]) -> list[int]:
     return [each.id for each in jobs]
 
 
 # Loading
 
 
-def test_open_jobs_are_loaded_up_to_a_number(engine: Engine) -> None:
+def test_open_jobs_are_loaded_up_to_a_mark(engine: Engine) -> None:
     store = engine.store
-    numbers = put(store, *[job()] * 6)
+    numbers = put(store, *[job()] * 5)
+    mark = mark_of(store)
+    put(store)
     engine.commit(ended=[ended(numbers[1])])
 
-    loaded = list(store.load_open(numbers[4]))
+    loaded = list(store.load_open(mark))
 
     assert numbers_of(loaded) == [numbers[0], *numbers[2:5]]
 
@@ -90,8 +105,8 @@ def test_a_loaded_job_has_all_that_the_engine_needs(engine: Engine) -> None:
         asked="pause",
     )
 
-    assert list(engine.store.load_open(number)) == [wanted]
-    [new] = engine.store.load_new(0, 1)
+    [new], mark = engine.store.load_new("", 1)
+    assert list(engine.store.load_open(mark)) == [wanted]
     assert new._replace(args=None) == wanted
     assert new.args in (None, engine.store.payload(number))
     assert engine.store.load_some([number]) == [wanted]
@@ -99,11 +114,21 @@ def test_a_loaded_job_has_all_that_the_engine_needs(engine: Engine) -> None:
 
 def test_new_jobs_are_loaded_page_by_page(store: Store) -> None:
     numbers = put(store, *[job()] * 5)
+    pages, marks = [], [""]
+    for _ in range(4):
+        page, mark = store.load_new(marks[-1], 2)
+        pages.append(numbers_of(page))
+        marks.append(mark)
 
-    assert numbers_of(store.load_new(0, 2)) == numbers[:2]
-    assert numbers_of(store.load_new(numbers[1], 2)) == numbers[2:4]
-    assert numbers_of(store.load_new(numbers[3], 2)) == numbers[4:]
-    assert store.load_new(numbers[4], 2) == []
+    assert pages == [numbers[:2], numbers[2:4], numbers[4:], []]
+    assert [numbers_of(store.load_open(mark)) for mark in marks[:4]] == [
+        [],
+        numbers[:2],
+        numbers[:4],
+        numbers,
+    ]
+    later = put_one(store)
+    assert numbers_of(store.load_new(marks[-1], 2)[0]) == [later]
 
 
 def test_some_jobs_are_loaded_by_number_as_far_as_they_are_there(store: Store) -> None:
@@ -118,7 +143,7 @@ def test_a_loading_that_is_given_up_does_not_hide_what_comes_after(
     store: Store, other: Store
 ) -> None:
     put(store, *[job()] * 3)
-    loading = iter(store.load_open(100))
+    loading = iter(store.load_open(mark_of(store)))
     next(loading)
     del loading
 

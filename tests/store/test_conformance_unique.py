@@ -74,7 +74,7 @@ def test_joining_with_a_better_priority_asks_the_engine_to_raise_it(store: Store
 
     put(store, job(created_at=T0 + 9, priority=2, unique=unique("k")))
 
-    [command] = store.commands(0, 10)
+    [command] = store.commands(10)
     assert (command.at, command.verb, command.target) == (T0 + 9, "prioritise", str(first))
     assert json.loads(command.args) == 2
 
@@ -83,7 +83,7 @@ def test_joining_with_a_better_priority_asks_the_engine_to_raise_it(store: Store
 def test_joining_with_no_better_priority_asks_for_nothing(store: Store, priority: int) -> None:
     put(store, job(priority=5, unique=unique("k")), job(priority=priority, unique=unique("k")))
 
-    assert store.commands(0, 10) == []
+    assert store.commands(10) == []
 
 
 def test_replacing_changes_the_payload_and_asks_the_engine_for_the_rest(store: Store) -> None:
@@ -95,7 +95,7 @@ def test_replacing_changes_the_payload_and_asks_the_engine_for_the_rest(store: S
 
     assert receipt == Receipt(first, joined=True)
     assert store.payload(first) == "[2]"
-    [command] = store.commands(0, 10)
+    [command] = store.commands(10)
     assert (command.verb, command.target) == ("replace", str(first))
     assert json.loads(command.args) == [T0 + 60, 1]
 
@@ -111,7 +111,7 @@ def test_a_running_job_cannot_be_replaced(engine: Engine) -> None:
     assert caught.value.job_id == first
     assert all_jobs(store) == [first]
     assert store.payload(first) == "[1]"
-    assert store.commands(0, 10) == []
+    assert store.commands(10) == []
 
 
 def test_a_rejected_job_names_the_one_that_is_there(store: Store) -> None:
@@ -131,7 +131,7 @@ def test_a_rejected_insert_leaves_no_command_and_no_replacement(store: Store) ->
         store.insert([job("[2]", unique=unique("a", REPLACE)), job(unique=unique("b", REJECT))])
 
     assert store.payload(first) == "[1]"
-    assert store.commands(0, 10) == []
+    assert store.commands(10) == []
 
 
 asked = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([JOIN, REPLACE, REJECT])))

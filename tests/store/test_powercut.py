@@ -90,8 +90,8 @@ def workload(run: Run, rounds: int, rng: Random) -> None:
             run.do(
                 engine.commit,
                 fence=2 * turn + fence + 1,
-                seen_job=max(numbers),
-                seen_command=turn + 1,
+                mark=str(max(numbers)),
+                obeyed=[turn + 1],
                 moved=[moved(number, fence=fence + 1) for number in numbers],
                 events=[event(number, after="running") for number in numbers],
                 gates=[("upstream", "x", "", f"[{turn}]")],

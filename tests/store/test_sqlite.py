@@ -204,7 +204,7 @@ def test_a_purge_takes_no_more_than_a_chunk(
 def test_a_reader_does_not_block_the_writer(path: str) -> None:
     store = SqliteStore(path, wal_pages=5)
     put(store, *[job()] * 100)
-    reading = store.load_open(100)
+    reading = store.load_open("100")
     next(reading)
 
     for _ in range(50):

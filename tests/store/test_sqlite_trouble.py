@@ -20,10 +20,11 @@ from headway.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
+from headway.store.grouping import Request
 from headway.store.records import OnConflict
 from headway.store.sqlite import SqliteStore, connection
 from headway.store.sqlite.inserting import insert
-from headway.store.sqlite.writer import Request, Writer
+from headway.store.sqlite.writer import Writer
 from tests.store.disks import Disk, Fault
 from tests.store.kit import T0, WAIT_S, Engine, all_jobs, event, job, moved, put, put_one, unique
 

@@ -71,7 +71,8 @@ class Brain(Departures):
         self.ledger = Ledger(self.core, self.extras)
         self.schedules = Schedules()
         self.waits = Waits()
-        self.term = self.seen_job = self.seen_command = self.version = 0
+        self.term = self.version = 0
+        self.mark = ""  # what was seen of the jobs in the store
         self.controls = Controls(self)
         self.unknown_types: set[str] = set()
         self.broken: list[tuple[int, int, str]] = []  # waits for a job that cannot complete

@@ -104,26 +104,25 @@ class Controls:
 
     def _open(self, id: int, event: Event | None) -> Ticket:
         ticket = self._core.tickets.get(id)
-        if ticket is None and id > self._brain.seen_job:
-            ticket = self._new(id)
         if ticket is not None:
             return ticket
         state = self._brain.store.states([id]).get(id)
         if state is None:
             raise UnknownJob(f"there is no job {id}; it never existed, or its record was purged")
+        if State(state) not in TERMINAL:
+            ticket = self._new(id)
+            if ticket is not None:
+                return ticket
         if event is not None and State(state) in TERMINAL:
             raise IllegalTransition(State(state), event)
         raise UnknownTicket(f"job {id} is {state}")
 
     def _new(self, id: int) -> Ticket | None:
         """A job that is stored, but was not looked at yet."""
-        brain = self._brain
-        while brain.seen_job < id:
-            before = brain.seen_job
-            take_in(brain, self._core.now)
-            if brain.seen_job == before:
-                return None
-        return self._core.tickets.get(id)
+        tickets = self._core.tickets
+        while id not in tickets and take_in(self._brain, self._core.now):
+            pass
+        return tickets.get(id)
 
     def _noted(self, ticket: Ticket, what: str, detail: str, now: float) -> State:
         self._brain.ledger.touch(ticket)
@@ -199,7 +198,7 @@ class Controls:
     def _occurrence(self, name: str) -> int | None:
         """The open occurrence; after a restart it may be one that was not looked at yet."""
         job = self._brain.schedules.jobs.get(name)
-        if job is not None and job > self._brain.seen_job:
+        if job is not None and job not in self._core.tickets:
             self._new(job)
         return self._brain.schedules.jobs.get(name)
 

@@ -38,8 +38,7 @@ class Departures(Patient):
     registry: Registry
     hands: Hands
     ledger: Ledger
-    seen_job: int
-    seen_command: int
+    mark: str
     term: int
     news: bool
     own_slots: set[int]
@@ -64,14 +63,13 @@ class Departures(Patient):
         """Commit what was decided, then act on it."""
         self.ledger.close(self.batch)
         batch = self.batch
-        if not batch.empty() or batch.seen_command != self.seen_command:
+        if not batch.empty():
             batch.term = self.term
             batch.fence = self.core.admission.fence
-            batch.seen_job = self.seen_job
-            batch.seen_command = self.seen_command
+            batch.mark = self.mark
             self._commit(batch)
             self.news = self.news or bool(batch.jobs)
-            self.batch = Batch(term=self.term, seen_command=self.seen_command)
+            self.batch = Batch(term=self.term)
         outbox, self.outbox = self.outbox, Outbox()
         self._act(outbox)
         self.at_hand.clear()

@@ -23,22 +23,22 @@ UNKNOWN_TYPE = "no worker knows this type"
 _spec = msgspec.json.Decoder(Spec)
 
 
-def take_in(brain: Brain, now: float) -> None:
-    """Submit the jobs that came since the last time."""
-    rows = brain.insist(lambda: brain.store.load_new(brain.seen_job, CHUNK))
+def take_in(brain: Brain, now: float) -> bool:
+    """Submit the jobs that came since the last time. False: there were none."""
+    rows, brain.mark = brain.insist(lambda: brain.store.load_new(brain.mark, CHUNK))
     if not rows:
-        return
+        return False
     if len(rows) == CHUNK:
         brain.news = True
     held = holders(brain, [row.id for row in rows if row.waits])
     for row in rows:
-        brain.seen_job = row.id
         if row.id in brain.core.tickets or row.state in TERMINAL:
             continue
         try:
             _submit(brain, row, held.get(row.id), now)
         except (TypeError, ValueError, KeyError) as error:
             _turn_away(brain, row, error, now)
+    return True
 
 
 def _turn_away(brain: Brain, row: OpenJob, error: Exception, now: float) -> None:
@@ -145,11 +145,11 @@ def obey_commands(brain: Brain, now: float) -> None:
             brain.batch.released.append(number)
             brain.core.cancel(number, now, f"job {other}, which it was to follow, {state}")
     brain.broken.clear()
-    commands = brain.insist(lambda: brain.store.commands(brain.seen_command, CHUNK))
+    commands = brain.insist(lambda: brain.store.commands(CHUNK))
     if len(commands) == CHUNK:
         brain.news = True
     for command in commands:
-        brain.seen_command = command.id
+        brain.batch.obeyed.append(command.id)
         try:
             _obey(brain, command, now)
         except StoreError:

@@ -27,12 +27,8 @@ def load(brain: Brain) -> None:
     # A moment ago, so that the first turn finds what has become due meanwhile.
     now = core.advance(math.nextafter(brain.clock.now(), 0.0))
     left_by = store.enter(brain.heard)
-    brain.term, brain.seen_job, brain.seen_command = (
-        left_by.term,
-        left_by.seen_job,
-        left_by.seen_command,
-    )
-    brain.batch.term, brain.batch.seen_command = brain.term, brain.seen_command
+    brain.term = brain.batch.term = left_by.term
+    brain.mark = left_by.mark
     core.admission.fence = left_by.fence
     brain.version = store.version()
     _load_settings(brain)
@@ -67,7 +63,7 @@ def _load_jobs(brain: Brain, now: float) -> None:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        for row in brain.store.load_open(brain.seen_job):
+        for row in brain.store.load_open(brain.mark):
             if row.unique_scope or row.schedule or row.spec:
                 remember(brain, row, known=True)
             know_type(brain, row.type, now)

@@ -268,8 +268,7 @@ class Brain(NamedTuple):
 
     term: int
     fence: int
-    seen_job: int
-    seen_command: int
+    mark: str  # what was seen of the jobs; empty: nothing. Only the store can read it
 
 
 @dataclass(slots=True)
@@ -281,8 +280,7 @@ class Batch:
 
     term: int
     fence: int = 0
-    seen_job: int = 0
-    seen_command: int = 0
+    mark: str = ""  # of the jobs that were taken in; empty: none were
     # id, state, since, not_before, priority, pin, fence, upstream, granted_at, lease_end, waited_s,
     # tries, asked, error (None keeps the one before)
     moved: list[tuple[Any, ...]] = field(default_factory=list)
@@ -309,6 +307,7 @@ class Batch:
     # fence, ticket, upstream, granted_at, lease_end
     slots: list[tuple[Any, ...]] = field(default_factory=list)
     slots_gone: list[int] = field(default_factory=list)
+    obeyed: list[int] = field(default_factory=list)  # commands that are done with
 
     def empty(self) -> bool:
         return not (
@@ -332,4 +331,5 @@ class Batch:
             or self.released
             or self.reopened
             or self.freed
+            or self.obeyed
         )

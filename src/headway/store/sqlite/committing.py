@@ -40,12 +40,13 @@ LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("schedules_gone", ("commit_schedules_gone",)),
     ("slots", ("commit_slots",)),
     ("slots_gone", ("commit_slots_gone",)),
+    ("obeyed", ("commit_obeyed",)),
 )
 # Of these lists the last row of a name counts, and so many columns make the name.
 NAMES = {"moved": 1, "ended": 1, "processes": 1, "gates": 3, "settings": 2}
 USUAL = frozenset({"granted", "completed", "events"})
 STALE = "stale brain"
-MARKS = ("term", "fence", "seen_job", "seen_command")
+MARKS = ("term", "fence", "seen_job")
 
 Encoded = tuple[Any, ...]
 
@@ -60,11 +61,10 @@ def _turn() -> str:
     columns = ", ".join((*MARKS, "rest", *names))
     nothing = ", ".join("null" for _ in (*MARKS, "rest", *names))
     short = _steps([each for each in LISTS if each[0] in USUAL])
-    long = [*_steps(LISTS), sql("commit_commands")]
     return (
         f"create temp view turn ({columns}) as select {nothing};\n"
         + _trigger("take_short_turn", "new.rest is null", short)
-        + _trigger("take_turn", "new.rest is not null", long)
+        + _trigger("take_turn", "new.rest is not null", _steps(LISTS))
     )
 
 
@@ -86,10 +86,10 @@ TURN = _turn()
 TAKE_TURN = f"insert into turn values ({', '.join('?' for _ in (*MARKS, 'rest', *LISTS))})"
 
 
-def encoded(batch: Batch, commands_gone: int) -> Encoded:
+def encoded(batch: Batch) -> Encoded:
     """The batch as the values of one statement; made outside of the writer's lock."""
     texts: list[str | None] = []
-    rest = 1 if batch.seen_command > commands_gone else None
+    rest = None
     for name, _ in LISTS:
         rows: list[Any] = getattr(batch, name)
         if not rows:
@@ -101,7 +101,7 @@ def encoded(batch: Batch, commands_gone: int) -> Encoded:
             size = NAMES[name]
             rows = list({row[:size]: row for row in rows}.values())
         texts.append(_encode(rows).decode())
-    return (batch.term, batch.fence, batch.seen_job, batch.seen_command, rest, *texts)
+    return (batch.term, batch.fence, int(batch.mark or 0), rest, *texts)
 
 
 def commit(db: apsw.Connection, batch: Batch, values: Encoded) -> None:

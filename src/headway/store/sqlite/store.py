@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from headway.store.grouping import Request
 from headway.store.protocol import Done
 from headway.store.records import Batch, Brain, NewJob, Purged, Receipt
 from headway.store.sqlite.bell import Listener, Ringer
@@ -18,7 +19,7 @@ from headway.store.sqlite.inserting import is_one_statement
 from headway.store.sqlite.lock import EngineLock
 from headway.store.sqlite.purging import purge
 from headway.store.sqlite.reading import Reader
-from headway.store.sqlite.writer import Request, Writer
+from headway.store.sqlite.writer import Writer
 
 
 class SqliteStore(Reader):
@@ -30,7 +31,6 @@ class SqliteStore(Reader):
         self._ringer = Ringer(path)
         self._listener: Listener | None = None
         self._heard: Callable[[], None] | None = None
-        self._commands_gone = 0  # commands up to this one were deleted
         self._engine: EngineLock | None = None
 
     def close(self) -> None:
@@ -101,12 +101,11 @@ class SqliteStore(Reader):
             self._engine = None
 
     def commit(self, batch: Batch) -> None:
-        values = encoded(batch, self._commands_gone)
+        values = encoded(batch)
         write: Callable[[apsw.Connection], None] = lambda db: commit(  # noqa: E731
             db, batch, values
         )
         self._writer.run(Request(None, write, atomic=not batch.jobs))
-        self._commands_gone = max(self._commands_gone, batch.seen_command)
 
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
         write: Callable[[apsw.Connection], Purged] = lambda db: purge(  # noqa: E731

@@ -1,4 +1,4 @@
 select id, type, lane, tenant, key, upstreams, priority, not_before, deadline, spec, unique_scope,
     batch, schedule, waits, state, since, pin, fence, upstream, granted_at, lease_end, tries, asked,
     args
-from jobs where id > ? order by id limit ?
+from jobs where id > ? and finished_at is null order by id limit ?

@@ -5,6 +5,7 @@ with ended as (
             partition by type, granted_at is null order by finished_at - granted_at) as place
     from jobs where finished_at >= ?
 )
-select type, count(*), sum(state = 'completed'), sum(state = 'failed'), sum(state = 'cancelled'),
+select type, count(*), count(*) filter (where state = 'completed'),
+    count(*) filter (where state = 'failed'), count(*) filter (where state = 'cancelled'),
     avg(run_s), min(run_s) filter (where place >= 0.95), avg(waited_s)
 from ended group by type order by type

@@ -1,0 +1,1 @@
+"""Queries that every store understands, one a file. A question mark is a value."""

@@ -1,1 +1,0 @@
-delete from commands where id <= new.seen_command

@@ -1,0 +1,1 @@
+delete from commands where id in (select value from json_each(?))
