@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import os
 import shutil
@@ -12,7 +13,8 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from uuid import uuid4
@@ -133,6 +135,16 @@ def postgres(**settings: str) -> Iterator[Postgres]:
             yield server
         finally:
             server.stop("immediate")
+
+
+@cache
+def shared_postgres() -> Postgres:
+    """One server for all tests of this process that do no harm to it. It need not survive."""
+    lasting = ExitStack()
+    atexit.register(lasting.close)
+    return lasting.enter_context(
+        postgres(fsync="off", full_page_writes="off", synchronous_commit="off")
+    )
 
 
 def _programs(directory: Path) -> Path:

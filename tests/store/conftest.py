@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 import headway.store
 from headway.store import Store
+from tests.postgres import shared_postgres
 from tests.store.kit import Engine, Opener
 
 
@@ -17,8 +19,12 @@ def sqlite_place(directory: Path) -> str:
     return f"sqlite:///{directory / 'jobs.db'}"
 
 
+def postgres_place(_directory: Path) -> str:
+    return shared_postgres().url(schema=f"s{uuid4().hex}")
+
+
 # From an empty directory to the address of a new and empty store.
-PLACES: dict[str, Callable[[Path], str]] = {"sqlite": sqlite_place}
+PLACES: dict[str, Callable[[Path], str]] = {"sqlite": sqlite_place, "postgres": postgres_place}
 
 
 @pytest.fixture(params=PLACES)

@@ -100,8 +100,9 @@ def test_the_term_rises_each_time_also_after_reopening(open_store: Opener) -> No
 
 def test_an_engine_goes_on_where_the_last_one_stopped(store: Store, other: Store) -> None:
     put(store, *[job()] * 3)
+    engine = Engine(store)
     mark = store.load_new("", 2)[1]
-    Engine(store).commit(fence=41, mark=mark)
+    engine.commit(fence=41, mark=mark)
     store.leave()
 
     assert other.enter(nothing_heard) == Brain(term=2, fence=41, mark=mark)

@@ -1,4 +1,4 @@
--- For each type, of the jobs that ended since ?: how many, how many well, run times, mean wait.
+-- For each type, of the jobs that ended since then: how many, how many well, run times, mean wait.
 with ended as (
     select type, state, waited_s, finished_at - granted_at as run_s,
         cume_dist() over (

@@ -15,6 +15,7 @@ import apsw
 import msgspec
 
 from headway.errors import StaleBrain
+from headway.store.encoding import rows_of
 from headway.store.records import Batch
 from headway.store.sqlite.connection import sql
 from headway.store.sqlite.inserting import insert
@@ -42,8 +43,6 @@ LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("slots_gone", ("commit_slots_gone",)),
     ("obeyed", ("commit_obeyed",)),
 )
-# Of these lists the last row of a name counts, and so many columns make the name.
-NAMES = {"moved": 1, "ended": 1, "processes": 1, "gates": 3, "settings": 2}
 USUAL = frozenset({"granted", "completed", "events"})
 STALE = "stale brain"
 MARKS = ("term", "fence", "seen_job")
@@ -91,15 +90,12 @@ def encoded(batch: Batch) -> Encoded:
     texts: list[str | None] = []
     rest = None
     for name, _ in LISTS:
-        rows: list[Any] = getattr(batch, name)
+        rows = rows_of(batch, name)
         if not rows:
             texts.append(None)
             continue
         if name not in USUAL:
             rest = 1
-        if name in NAMES:
-            size = NAMES[name]
-            rows = list({row[:size]: row for row in rows}.values())
         texts.append(_encode(rows).decode())
     return (batch.term, batch.fence, int(batch.mark or 0), rest, *texts)
 

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 
 from headway.core import State
-from headway.errors import DuplicateJob
+from headway.store.encoding import duplicate, job_row
 from headway.store.records import NewJob, OnConflict, Receipt, Unique
 from headway.store.sqlite.connection import sql
 
@@ -22,7 +22,6 @@ SMALL = 1_000  # characters of a payload that stand beside the job; a longer one
 FEW = 4  # from here on one statement for all is quicker than one for each
 
 _encode = msgspec.json.encode
-_PENDING, _QUEUED = State.PENDING.value, State.QUEUED.value
 
 
 def insert(db: apsw.Connection, jobs: Sequence[NewJob]) -> list[Receipt]:
@@ -46,28 +45,7 @@ def is_one_statement(jobs: Sequence[NewJob]) -> bool:
 
 
 def _row(job: NewJob) -> tuple[Any, ...]:
-    waits = job.not_before > job.created_at or job.after
-    unique = job.unique
-    return (
-        job.type,
-        job.lane,
-        job.tenant,
-        job.key,
-        job.upstreams,
-        job.priority,
-        job.not_before,
-        job.deadline,
-        job.created_at,
-        job.spec,
-        None if unique is None else unique.key,
-        None if unique is None else unique.scope.value,
-        job.batch,
-        job.schedule,
-        1 if job.after else 0,
-        _PENDING if waits else _QUEUED,
-        job.created_at,
-        job.args if len(job.args) <= SMALL else None,
-    )
+    return job_row(job, job.args if len(job.args) <= SMALL else None)
 
 
 def _insert_one(db: apsw.Connection, job: NewJob) -> Receipt:
@@ -99,14 +77,10 @@ def _join(db: apsw.Connection, job: NewJob, unique: Unique) -> Receipt | None:
         return None
     number, state, priority = found
     if unique.on_conflict is OnConflict.REJECT:
-        raise DuplicateJob(f"job {number} has the unique key {unique.key!r} already", number)
+        raise duplicate(number, unique.key, running=False)
     if unique.on_conflict is OnConflict.REPLACE:
         if state == State.RUNNING.value:
-            raise DuplicateJob(
-                f"job {number} with the unique key {unique.key!r} runs already and cannot be "
-                "replaced; enqueue again when it has ended, or join it",
-                number,
-            )
+            raise duplicate(number, unique.key, running=True)
         beside = job.args if len(job.args) <= SMALL else None
         db.execute("update jobs set args = ? where id = ?", (beside, number))
         if beside is None:

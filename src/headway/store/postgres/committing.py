@@ -1,0 +1,97 @@
+"""The turns of the engine: each is one call of a function in the database, with the term of its
+brain and the number of the turn. The function does nothing when either is not what it should be,
+so a turn whose answer was lost is simply sent again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from headway.errors import StaleBrain, StoreError
+from headway.store.encoding import rows_of
+from headway.store.postgres.connection import Connection, Refusal, checked
+from headway.store.postgres.inserting import NUL, refusal
+from headway.store.postgres.inserting import encoded as encoded_jobs
+from headway.store.records import Batch
+
+USUAL = ("granted", "completed", "events", "gates")
+RARE = (
+    "reopened", "moved", "ended", "freed", "released", "results", "progress", "checkpoints",
+    "logs", "processes", "settings", "schedules", "schedules_gone", "slots", "slots_gone", "obeyed",
+)  # fmt: skip
+
+PREPARED = b"take_turn"
+TAKE_TURN = (
+    b"select take_turn($1::bigint, $2::bigint, $3::bigint, $4::text, "
+    b"$5::jsonb, $6::jsonb, $7::jsonb, $8::jsonb, $9::jsonb)"
+)
+
+_encode = msgspec.json.encode
+
+
+class Encoded:
+    """A batch as the values of one statement; made before the session is asked for."""
+
+    __slots__ = ("fence", "lists", "mark", "term")
+
+    def __init__(self, batch: Batch) -> None:
+        self.term = b"%d" % batch.term
+        self.fence = b"%d" % batch.fence
+        self.mark = batch.mark
+        self.lists: list[bytes | None] = [_text(rows_of(batch, name)) for name in USUAL]
+        rest: dict[str, Any] = {name: rows for name in RARE if (rows := rows_of(batch, name))}
+        if batch.jobs:
+            rest["jobs"] = msgspec.Raw(encoded_jobs(batch.jobs).encode())
+        self.lists.append(_text(rest))
+
+    def values(self, turn: int, mark: str) -> list[Any]:
+        return [self.term, b"%d" % turn, self.fence, mark.encode() or None, *self.lists]
+
+
+def _text(rows: Any) -> bytes | None:
+    if not rows:
+        return None
+    text = _encode(rows)
+    if NUL.encode() in text:
+        text = _encode(_without_nul(rows))
+    return text
+
+
+def _without_nul(value: Any) -> Any:
+    """PostgreSQL stores no NUL, and a job that logs one must not stop the engine."""
+    if isinstance(value, str):
+        return value.replace("\x00", "\\0")
+    if isinstance(value, dict):
+        return {name: _without_nul(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nul(each) for each in value]
+    return value
+
+
+def prepare(db: Connection, name: str) -> None:
+    checked(db.pgconn, name, db.pgconn.prepare(PREPARED, TAKE_TURN))
+
+
+def take_turn(db: Connection, name: str, values: list[Any]) -> bool:
+    """False: this turn was taken before, or the term is over."""
+    try:
+        result = checked(db.pgconn, name, db.pgconn.exec_prepared(PREPARED, values))
+    except Refusal as error:
+        raise refusal(str(error)) from None
+    return result.get_value(0, 0) == b"t"
+
+
+def why_not(db: Connection, name: str, term: int, turn: int) -> None:
+    """After a turn that was not taken: return if it had been taken before."""
+    row = db.execute("select term, turn from brain").fetchone()
+    assert row is not None  # the schema puts it there
+    if row == (term, turn):
+        return
+    if row[0] != term:
+        raise StaleBrain("another engine has taken over this store; this one stops")
+    raise StoreError(
+        f"{name} is at turn {row[1]}, not at {turn - 1}: it was set back, or has lost commits in a "
+        "failover; start the engine again, so that it goes on from what is there"
+    )

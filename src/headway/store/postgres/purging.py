@@ -1,0 +1,37 @@
+"""Retention: what is over and old enough goes, a chunk at a time so that nobody waits long."""
+
+from __future__ import annotations
+
+from headway.store.postgres.connection import Connection, sql
+from headway.store.records import Purged
+
+CANDIDATES = sql("purge_candidates").encode()
+EVENTS = sql("purge_events").encode()
+CHUNK = 1_000
+
+# Everything that belongs to a job and goes with it.
+TABLES = ("results", "checkpoints", "progress", "logs", "occurrences", "waits")
+
+
+def purge(db: Connection, completed_before: float, failed_before: float, now: float) -> Purged:
+    """One chunk. The caller goes on until nothing is left to remove."""
+    oldest = min(completed_before, failed_before)
+    with db.transaction():
+        found = db.execute(CANDIDATES, (completed_before, failed_before, CHUNK)).fetchall()
+        ids = [row[0] for row in found]
+        if ids:
+            for table in TABLES:
+                db.execute(f"delete from {table} where job = any(%s)".encode(), (ids,))
+            db.execute("delete from jobs where id = any(%s)", (ids,))
+        results = db.execute(
+            "delete from results where job in (select job from results where expires_at < %s "
+            "order by expires_at limit %s)",
+            (now, CHUNK),
+        ).rowcount
+        db.execute(
+            "delete from batches where created_at < %s "
+            "and not exists (select from jobs where jobs.batch = batches.id)",
+            (oldest,),
+        )
+        events = db.execute(EVENTS, {"before": oldest, "limit": CHUNK}).rowcount
+    return Purged(len(ids), events, results)

@@ -1,0 +1,108 @@
+"""Reading: what people look at, from a few sessions that all threads share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from headway.errors import StoreUnavailable
+from headway.store.looking import Looker
+from headway.store.postgres.address import Address
+from headway.store.postgres.connection import Connection, Pool, sql, translated
+from headway.store.postgres.marks import NOTHING, Mark
+from headway.store.records import Errand, OpenJob
+
+COLUMNS = sql("columns").strip()
+LOAD_NEW = sql("load_new").replace("{columns}", COLUMNS)
+LOAD_OPEN = sql("load_open").replace("{columns}", COLUMNS)
+LOAD_SOME = f"select {COLUMNS}, null from jobs where id = any(?)"
+ERRANDS = sql("errands")
+READERS = 4
+AT_ONCE = 1_000  # rows in one message, when many are read
+
+
+@lru_cache(maxsize=256)
+def _as_psycopg(query: str) -> bytes:
+    return query.replace("%", "%%").replace("?", "%s").encode()
+
+
+class Reader(Looker):
+    AMONG = "= any(?)"
+
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.name = address.name
+        self._pool = Pool(address, READERS)
+
+    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        text = _as_psycopg(query)
+        try:
+            with translated(self.name), self._pool.session() as db:
+                return db.execute(text, values).fetchall()
+        except StoreUnavailable:  # perhaps only this session is gone; reading twice does no harm
+            with translated(self.name), self._pool.session(fresh=True) as db:
+                return db.execute(text, values).fetchall()
+
+    def _write(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """One statement that must not run twice, so the session is tried first."""
+        with translated(self.name), self._pool.session(tried=True) as db:
+            return db.execute(_as_psycopg(query), values).fetchall()
+
+    def _many(self, numbers: Iterable[int]) -> list[int]:
+        return list(numbers)
+
+    def version(self) -> int:
+        """Changes whenever somebody has committed something."""
+        row = self._one("select pg_current_snapshot()::text")
+        assert row is not None
+        return hash(row[0])
+
+    def load_open(self, mark: str) -> Iterator[OpenJob]:
+        """Reads as it is read."""
+        seen = Mark.parse(mark)
+        values = {
+            "before": seen.before,
+            "target": seen.target or NOTHING,
+            "after_xid": seen.after_xid,
+            "after_id": seen.after_id,
+        }
+        make = OpenJob._make
+        with translated(self.name), self._pool.session() as db, db.cursor() as cursor:
+            for row in cursor.stream(LOAD_OPEN.encode(), values, size=AT_ONCE):
+                yield make(row)
+
+    def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+        with translated(self.name), self._pool.session() as db:
+            return load_new(db, mark, limit)
+
+    def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
+        return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (list(ids),))]
+
+    def errands(self, ids: Iterable[int]) -> list[Errand]:
+        return [Errand._make(row) for row in self._rows(ERRANDS, (list(ids),))]
+
+    def payload(self, id: int) -> str | None:
+        row = self._one("select args from jobs where id = ?", (id,))
+        return None if row is None else str(row[0])
+
+
+def load_new(db: Connection, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+    """One page of what was not seen up to the mark."""
+    seen = Mark.parse(mark)
+    values = {
+        "next": seen.next_xid,
+        "under_way": seen.under_way,
+        "target": seen.target,
+        "after_xid": seen.after_xid,
+        "after_id": seen.after_id,
+        "limit": limit,
+    }
+    rows = db.execute(LOAD_NEW.encode(), values, binary=True).fetchall()
+    if len(rows) < limit:  # this was the last page
+        if seen.target is not None:
+            return [OpenJob._make(row[:24]) for row in rows], str(Mark(seen.target))
+        return [OpenJob._make(row[:24]) for row in rows], rows[-1][25] if rows else mark
+    last = rows[-1]
+    mark = str(Mark(seen.before, seen.target or last[25], last[24], last[0]))
+    return [OpenJob._make(row[:24]) for row in rows], mark

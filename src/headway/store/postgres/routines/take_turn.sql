@@ -1,0 +1,49 @@
+-- All that one turn of the engine decided. Says false, and changes nothing, when the term is over
+-- or this turn was taken already. Most turns grant, complete and say so; `its_rest` has what is rare.
+create or replace function take_turn(
+    its_term bigint, its_turn bigint, its_fence bigint, its_mark text,
+    its_granted jsonb, its_completed jsonb, its_events jsonb, its_gates jsonb, its_rest jsonb
+) returns boolean
+language plpgsql set search_path from current as $$
+#variable_conflict use_column
+declare
+    many constant bigint := coalesce(jsonb_array_length(its_events), 0);
+    base bigint;
+begin
+    update brain set turn = its_turn, fence = greatest(fence, its_fence),
+        mark = coalesce(its_mark, mark), last_event = last_event + many
+    where term = its_term and turn = its_turn - 1
+    returning last_event - many into base;
+    if not found then
+        return false;
+    end if;
+    if its_rest is not null then
+        perform take_rest(its_rest);
+    end if;
+    if its_granted is not null then
+        update jobs set state = 'running', since = (v ->> 1)::double precision,
+            granted_at = (v ->> 1)::double precision, fence = (v ->> 2)::bigint, upstream = v ->> 3,
+            lease_end = (v ->> 4)::double precision, waited_s = (v ->> 5)::double precision,
+            asked = null
+        from jsonb_array_elements(its_granted) as v where id = (v ->> 0)::bigint;
+    end if;
+    if its_completed is not null then
+        update jobs set state = 'completed', since = (v ->> 1)::double precision,
+            finished_at = (v ->> 1)::double precision, error = null, lease_end = null
+        from jsonb_array_elements(its_completed) as v where id = (v ->> 0)::bigint;
+    end if;
+    if its_events is not null then
+        insert into events (id, at, job, event, before, after, fence, detail, subject)
+        select base + place, (v ->> 0)::double precision, (v ->> 1)::bigint, v ->> 2, v ->> 3,
+            v ->> 4, (v ->> 5)::bigint, v ->> 6, v ->> 7
+        from jsonb_array_elements(its_events) with ordinality as each (v, place);
+    end if;
+    if its_gates is not null then
+        delete from gates using jsonb_array_elements(its_gates) as v
+        where v ->> 3 is null and kind = v ->> 0 and name = v ->> 1 and tenant = v ->> 2;
+        insert into gates select v ->> 0, v ->> 1, v ->> 2, v ->> 3
+        from jsonb_array_elements(its_gates) as v where v ->> 3 is not null
+        on conflict (kind, name, tenant) do update set state = excluded.state;
+    end if;
+    return true;
+end $$;

@@ -1,0 +1,113 @@
+"""The seat of the engine: one session with a lock, a term, and the number of the last turn."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+
+import psycopg
+
+from headway.errors import EngineRunning, StoreUnavailable
+from headway.store.postgres import committing
+from headway.store.postgres.address import Address
+from headway.store.postgres.connection import Connection, connect, cut, is_lost, translated
+from headway.store.postgres.marks import Mark
+from headway.store.postgres.reading import load_new
+from headway.store.records import Batch, Brain, OpenJob
+
+SIT_DOWN_S = 0.5  # for the session of an engine that has just died to be noticed
+LOCK = "hashtext('headway:' || current_schema()), 2"
+
+
+class Seat:
+    """Used by the engine's thread alone, apart from `leave`."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._name = address.name
+        self._db: Connection | None = None
+        self._session_number = 0
+        self._looked_in = 0  # the session in which the engine looked for new jobs last
+        self._kept = ""  # the mark that is surely stored
+        self._turn = 0
+        self._left = False
+
+    def take(self) -> Brain:
+        """Become the engine, or EngineRunning."""
+        with translated(self._name):
+            db = self._connect()
+            db.execute(f"set lock_timeout to '{SIT_DOWN_S}s'".encode())
+            try:
+                db.execute(f"select pg_advisory_lock({LOCK})".encode())
+            except psycopg.errors.LockNotAvailable:
+                holder = db.execute("select holder from brain").fetchone()
+                raise EngineRunning(
+                    f"an engine runs on {self._name} already ({holder[0] if holder else ''}); "
+                    "stop it first, or only enqueue here"
+                ) from None
+            db.execute("set lock_timeout to '10s'")
+            row = db.execute(
+                "update brain set term = term + 1, turn = 0, holder = %s "
+                "returning term, fence, mark, pg_current_snapshot()::text",
+                (f"process {os.getpid()} on {socket.gethostname()}",),
+            ).fetchone()
+            assert row is not None  # the schema puts it there
+            term, fence, mark, snapshot = row
+            if Mark.parse(mark).is_of_another_server(snapshot):
+                mark = snapshot  # all that was restored here counts as seen, and is loaded
+            self._turn, self._kept = 0, mark
+            return Brain(term, fence, mark)
+
+    def leave(self) -> None:
+        """From any thread: a commit that is under way ends with an error."""
+        self._left = True
+        db, self._db = self._db, None
+        if db is not None:
+            cut(db)
+            with contextlib.suppress(psycopg.Error):
+                db.close()
+
+    def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+        """In a new session the numbers of transactions may have been given anew, after a crash of
+        the server; what was seen is then what is surely stored, and some jobs come again.
+        """
+        db = self._session()
+        if self._looked_in != self._session_number:
+            mark = self._kept
+        with translated(self._name):
+            page = load_new(db, mark, limit)
+        self._looked_in = self._session_number
+        return page
+
+    def commit(self, batch: Batch) -> None:
+        encoded = committing.Encoded(batch)
+        db = self._session()
+        turn = self._turn + 1
+        mark = encoded.mark if self._looked_in == self._session_number else ""
+        with translated(self._name):
+            if not committing.take_turn(db, self._name, encoded.values(turn, mark)):
+                committing.why_not(db, self._name, batch.term, turn)
+        self._turn = turn
+        self._kept = mark or self._kept
+
+    def _session(self) -> Connection:
+        if self._db is None or is_lost(self._db):
+            if self._left:
+                raise StoreUnavailable(f"this engine has left {self._name}")
+            self._connect()
+            # If another engine has the lock now, it has a new term, and ours is over.
+            with translated(self._name):
+                self._db.execute(f"select pg_try_advisory_lock({LOCK})".encode())  # type: ignore[union-attr]
+        assert self._db is not None
+        return self._db
+
+    def _connect(self) -> Connection:
+        if self._db is not None:
+            self._db.close()
+        self._db = None
+        db = connect(self._address)
+        committing.prepare(db, self._name)
+        self._db = db
+        self._session_number += 1
+        return db

@@ -1,0 +1,1 @@
+"""Queries of the PostgreSQL store, one a file."""

@@ -1,0 +1,120 @@
+"""The PostgreSQL store: a session for the engine, one for producers, one that listens, and some
+that read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from headway.errors import EngineRunning, StaleBrain
+from headway.store.grouping import Request
+from headway.store.postgres.address import parse
+from headway.store.postgres.bell import Listener
+from headway.store.postgres.connection import translated
+from headway.store.postgres.purging import purge
+from headway.store.postgres.reading import Reader
+from headway.store.postgres.schema import prepare
+from headway.store.postgres.seat import Seat
+from headway.store.postgres.writer import Writer
+from headway.store.protocol import Done
+from headway.store.records import Batch, Brain, NewJob, OpenJob, Purged, Receipt
+
+
+class PostgresStore(Reader):
+    def __init__(self, url: str) -> None:
+        address = parse(url)
+        prepare(address)
+        super().__init__(address)
+        self._heard: Callable[[], None] | None = None
+        self._writer = self._new_writer()
+        self._careful = self._new_writer()  # for what may have to wait for others' transactions
+        self._listener: Listener | None = None
+        self._seat: Seat | None = None
+
+    def _new_writer(self) -> Writer:
+        return Writer(self.address, ring=self._ring, rings_here=lambda: self._heard is not None)
+
+    def _ring(self) -> None:
+        heard = self._heard
+        if heard is not None:
+            heard()
+
+    def close(self) -> None:
+        try:
+            self._writer.close()
+            self._careful.close()
+        finally:
+            self.leave()
+            self._pool.close()
+
+    # ------------------------------------------------------------------ asking, in any process
+
+    def insert(self, jobs: Sequence[NewJob]) -> list[Receipt]:
+        receipts: list[Receipt] = self._writer_for(jobs).run(Request(jobs, atomic=True))
+        return receipts
+
+    def post(self, jobs: Sequence[NewJob], done: Done) -> None:
+        self._writer_for(jobs).post(Request(jobs, done=done))
+
+    def _writer_for(self, jobs: Sequence[NewJob]) -> Writer:
+        return self._careful if any(job.unique for job in jobs) else self._writer
+
+    def command(self, verb: str, target: str, args: Any, now: float) -> None:
+        text = msgspec.json.encode(args).decode()
+        self._write(
+            "insert into commands (at, verb, target, args) values (?, ?, ?, ?) returning id",
+            (now, verb, target, text),
+        )
+        if self._heard is not None:
+            self._ring()
+        else:
+            self._rows("select pg_notify(?, '')", (self.address.channel,))
+
+    def open_batch(self, label: str, now: float) -> int:
+        rows = self._write(
+            "insert into batches (created_at, label) values (?, ?) returning id", (now, label)
+        )
+        return int(rows[0][0])
+
+    # ------------------------------------------------------------------ the one engine
+
+    def enter(self, heard: Callable[[], None]) -> Brain:
+        if self._seat is not None:
+            raise EngineRunning(
+                "an engine runs on this store in this process already; stop it first"
+            )
+        seat = Seat(self.address)
+        try:
+            brain = seat.take()
+            self._listener = Listener(self.address, heard)
+        except BaseException:
+            seat.leave()
+            raise
+        self._seat, self._heard = seat, heard
+        return brain
+
+    def leave(self) -> None:
+        self._heard = None
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._seat is not None:
+            self._seat.leave()
+            self._seat = None
+
+    def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+        if self._seat is None:
+            return super().load_new(mark, limit)
+        return self._seat.load_new(mark, limit)
+
+    def commit(self, batch: Batch) -> None:
+        if self._seat is None:
+            raise StaleBrain("this engine has left its store, and may not write any more")
+        self._seat.commit(batch)
+
+    def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
+        with translated(self.name), self._pool.session() as db:
+            return purge(db, completed_before, failed_before, now)
