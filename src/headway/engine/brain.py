@@ -145,7 +145,7 @@ class Brain(Departures):
             self.outbox.permits += self.core.admit(now)
         self.outbox.stops += self._settle(now)
         self._depart()
-        if self._finished or self._calls or self.news or self._released:
+        if self._finished or self._calls or self.news or self._released or self.absences:
             self._released = False
             return now
         renew_at = self._renew_at if self.hand_held or self.own_slots else INF
@@ -157,6 +157,8 @@ class Brain(Departures):
         self._sweep_at = now + SWEEP_S
 
     def _on_time(self, now: float) -> None:
+        while self.absences:
+            self.record(now, "store_back", detail=self.absences.pop(0))
         if now >= self._net_at:
             self._net_at = now + self._net_s
             version = self.insist(self.store.version)

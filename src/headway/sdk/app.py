@@ -127,6 +127,8 @@ class App(Control):
                 chosen = Options(**options)
             except TypeError as error:
                 raise BadJob(f"job {name!r} has no such option: {error}") from None
+            if chosen.conn is not None:
+                raise BadJob("a connection is named when a job is enqueued, not when it is made")
             if not isinstance(tools, tuple | list) or len(set(tools)) != len(tools):
                 raise BadJob(f"tools are a tuple of different names, not {tools!r}")
             keep = chosen.keep_result
@@ -145,21 +147,30 @@ class App(Control):
 
     # ------------------------------------------------------------------ asking
 
-    def enqueue(self, call: NewJob) -> JobHandle[Any]:
-        receipt = self.store.insert((call,))[0]
-        return JobHandle(self, receipt.id, receipt.joined)
+    def enqueue(self, call: NewJob, *, conn: Any = None) -> JobHandle[Any]:
+        """`conn`: a connection of your own to the same PostgreSQL database. The job is there if
+        and only if its transaction commits.
+        """
+        return self.enqueue_many((call,), conn=conn)[0]
 
-    async def aenqueue(self, call: NewJob) -> JobHandle[Any]:
-        receipt = (await self._post((call,)))[0]
-        return JobHandle(self, receipt.id, receipt.joined)
+    async def aenqueue(self, call: NewJob, *, conn: Any = None) -> JobHandle[Any]:
+        return (await self.aenqueue_many((call,), conn=conn))[0]
 
-    def enqueue_many(self, calls: Iterable[NewJob]) -> list[JobHandle[Any]]:
+    def enqueue_many(self, calls: Iterable[NewJob], *, conn: Any = None) -> list[JobHandle[Any]]:
         """All or none, in one transaction: `app.enqueue_many(fetch.call(url) for url in urls)`."""
-        receipts = self.store.insert(list(calls))
+        calls = tuple(calls)
+        store = self.store
+        receipts = store.insert(calls) if conn is None else store.insert_with(conn, calls)
         return [JobHandle(self, receipt.id, receipt.joined) for receipt in receipts]
 
-    async def aenqueue_many(self, calls: Iterable[NewJob]) -> list[JobHandle[Any]]:
-        receipts = await self._post(tuple(calls))
+    async def aenqueue_many(
+        self, calls: Iterable[NewJob], *, conn: Any = None
+    ) -> list[JobHandle[Any]]:
+        calls = tuple(calls)
+        if conn is None:
+            receipts = await self._post(calls)
+        else:
+            receipts = await self.store.ainsert_with(conn, calls)
         return [JobHandle(self, receipt.id, receipt.joined) for receipt in receipts]
 
     def _post(self, calls: tuple[NewJob, ...]) -> asyncio.Future[list[Receipt]]:
@@ -229,6 +240,11 @@ class App(Control):
         engine, self.engine = self.engine, None
         if engine is not None:
             engine.stop(seconds(drain))
+
+    @property
+    def trouble(self) -> str:
+        """Why the engine grants nothing: the store cannot be used. Empty: all is well."""
+        return "" if self.engine is None else self.engine.brain.trouble
 
     def read_settings(self) -> None:
         """The layers above the code: the file, then the environment."""

@@ -49,6 +49,7 @@ class Options:
     after: tuple[int, ...] = ()
     batch: Batch | int | None = None
     keep_result: Duration | None = None
+    conn: Any = None  # whose transaction the job is stored in, on PostgreSQL
 
     def __post_init__(self) -> None:
         if not self.lane:
@@ -138,10 +139,10 @@ class Job(Generic[P, R]):
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
         """Store a job; it is safe when this returns."""
-        return self._app.enqueue(self.call(*args, **kwargs))
+        return self._app.enqueue(self.call(*args, **kwargs), conn=self._options.conn)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        return await self._app.aenqueue(self.call(*args, **kwargs))
+        return await self._app.aenqueue(self.call(*args, **kwargs), conn=self._options.conn)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:
         """The job that `enqueue` would store, for `app.enqueue_many` and `app.schedule`."""
@@ -235,6 +236,8 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str] | None:
 def _text(what: str, value: Any) -> str:
     if not isinstance(value, str):
         raise BadJob(f"{what} must be text, not {value!r}")
+    if "\x00" in value:
+        raise BadJob(f"{what} may not contain the NUL character: {value!r}")
     return value
 
 

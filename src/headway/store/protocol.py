@@ -42,6 +42,12 @@ class Producing(Protocol):
         another thread.
         """
 
+    def insert_with(self, conn: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """In the transaction of a connection of the caller's, on PostgreSQL."""
+
+    async def ainsert_with(self, conn: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        """The same with an asynchronous connection."""
+
     def command(self, verb: str, target: str, args: Any, now: float) -> None:
         """Leave a command for the engine, and wake it."""
 

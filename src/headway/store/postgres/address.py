@@ -23,7 +23,7 @@ class Address(NamedTuple):
     @property
     def channel(self) -> str:
         """Where the bell rings. Others in the same database have their own."""
-        return f"headway:{self.schema}"
+        return f"headway_{self.schema}"
 
 
 def parse(url: str) -> Address:

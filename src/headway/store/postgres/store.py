@@ -13,6 +13,7 @@ from headway.errors import EngineRunning, StaleBrain
 from headway.store.grouping import Request
 from headway.store.postgres.address import parse
 from headway.store.postgres.bell import Listener
+from headway.store.postgres.borrowing import Loan
 from headway.store.postgres.connection import translated
 from headway.store.postgres.purging import purge
 from headway.store.postgres.reading import Reader
@@ -58,6 +59,12 @@ class PostgresStore(Reader):
 
     def post(self, jobs: Sequence[NewJob], done: Done) -> None:
         self._writer_for(jobs).post(Request(jobs, done=done))
+
+    def insert_with(self, conn: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return Loan(conn, self.address, jobs).put()
+
+    async def ainsert_with(self, conn: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        return await Loan(conn, self.address, jobs).aput()
 
     def _writer_for(self, jobs: Sequence[NewJob]) -> Writer:
         return self._careful if any(job.unique for job in jobs) else self._writer

@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from headway.errors import BadJob
 from headway.store.grouping import Request
 from headway.store.protocol import Done
 from headway.store.records import Batch, Brain, NewJob, Purged, Receipt
@@ -20,6 +21,11 @@ from headway.store.sqlite.lock import EngineLock
 from headway.store.sqlite.purging import purge
 from headway.store.sqlite.reading import Reader
 from headway.store.sqlite.writer import Writer
+
+NO_LOANS = (
+    "conn= needs PostgreSQL: in a SQLite file a job is stored in a transaction of its own; "
+    "leave it out, or open the app with postgresql://..."
+)
 
 
 class SqliteStore(Reader):
@@ -55,6 +61,12 @@ class SqliteStore(Reader):
 
     def post(self, jobs: Sequence[NewJob], done: Done) -> None:
         self._writer.post(Request(jobs, done=done))
+
+    def insert_with(self, conn: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        raise BadJob(NO_LOANS)
+
+    async def ainsert_with(self, conn: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
+        raise BadJob(NO_LOANS)
 
     def command(self, verb: str, target: str, args: Any, now: float) -> None:
         text = msgspec.json.encode(args).decode()
