@@ -136,6 +136,8 @@ class Brain(Departures):
         ends = min(len(self._finished), max(FEW, len(self.hand_held) // 2))
         self._take_notes()  # all that was said before those ends
         self._hear_finished(ends, now)
+        if self._calls or self.news:
+            self._arrive()  # they ask the store, and should see what was decided
         self._hear_calls(now)
         if self.news:
             self.news = False
@@ -145,11 +147,17 @@ class Brain(Departures):
             self.outbox.permits += self.core.admit(now)
         self.outbox.stops += self._settle(now)
         self._depart()
+        if not self._finished or self._expected():
+            self._arrive()  # else there is something to think about meanwhile
         if self._finished or self._calls or self.news or self._released or self.absences:
             self._released = False
             return now
         renew_at = self._renew_at if self.hand_held or self.own_slots else INF
         return min(self.core.next_wakeup(), self._net_at, renew_at, self._sweep_at)
+
+    def _expected(self) -> bool:
+        """Somebody waits for what is on its way."""
+        return self._leaving is not None and bool(self._leaving.acks or self._leaving.ended)
 
     def start_clocks(self, now: float) -> None:
         self._net_at = now + min(self._net_s, SECOND_LOOK_S)

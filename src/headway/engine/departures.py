@@ -14,6 +14,7 @@ from headway.engine.hands import Hands, Work
 from headway.engine.ledger import Ledger
 from headway.engine.patience import Patient
 from headway.engine.registry import Registry
+from headway.errors import StoreUnavailable
 from headway.store import Store
 from headway.store.records import Batch, Errand
 
@@ -48,6 +49,8 @@ class Departures(Patient):
         super().__init__()
         self.batch = Batch(term=0)
         self.outbox = Outbox()
+        self.under_way: Batch | None = None  # sent, and perhaps not committed yet
+        self._leaving: Outbox | None = None  # what waits for that
         self.at_hand: dict[int, str] = {}  # payloads of jobs that came in this turn
         self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
         self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
@@ -60,22 +63,35 @@ class Departures(Patient):
         raise AssertionError("the brain itself knows what to do")
 
     def _depart(self) -> None:
-        """Commit what was decided, then act on it."""
+        """Send what was decided on its way. It is acted on when it has arrived."""
         self.ledger.close(self.batch)
         batch = self.batch
+        self._arrive()
         if not batch.empty():
             batch.term = self.term
             batch.fence = self.core.admission.fence
             batch.mark = self.mark
-            self._commit(batch)
+            self.insist(lambda: self.store.send(batch))
             self.news = self.news or bool(batch.jobs)
             self.batch = Batch(term=self.term)
-        outbox, self.outbox = self.outbox, Outbox()
-        self._act(outbox)
-        self.at_hand.clear()
+            self.under_way = batch
+        self._leaving, self.outbox = self.outbox, Outbox()
 
-    def _commit(self, batch: Batch) -> None:
-        self.insist(lambda: self.store.commit(batch))
+    def _arrive(self) -> None:
+        """What was sent is committed, so act on it."""
+        batch, self.under_way = self.under_way, None
+        if batch is not None:
+            self._see_through(batch)
+        outbox, self._leaving = self._leaving, None
+        if outbox is not None:
+            self._act(outbox)
+            self.at_hand.clear()
+
+    def _see_through(self, batch: Batch) -> None:
+        try:
+            self.store.settle()
+        except StoreUnavailable as error:
+            self.wait_for(lambda: self.store.commit(batch), error)
 
     def abandon(self, error: Exception) -> None:
         """There will be no other turn: whoever waits for one hears so."""
@@ -87,9 +103,11 @@ class Departures(Patient):
         for future in waiting:
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
-        acks, self.outbox.acks = self.outbox.acks, []
-        for future, _ in acks:
-            future.set_exception(error)
+        for outbox in (self._leaving, self.outbox):
+            if outbox is not None:
+                acks, outbox.acks = outbox.acks, []
+                for future, _ in acks:
+                    future.set_exception(error)
 
     def _act(self, outbox: Outbox) -> None:
         if outbox.permits:

@@ -88,7 +88,7 @@ class Engine:
             while True:
                 wake.clear()
                 next_at = min(brain.turn(), self._retention.look(self._store, clock.now()))
-                if self._stopping and not brain.hand_held:
+                if self._stopping and not brain.hand_held and brain.under_way is None:
                     self._idle = True
                     self._may_go_on.set()
                     if self._threads_may_end:

@@ -29,9 +29,10 @@ class Patient:
         try:
             return action()
         except StoreUnavailable as error:
-            return self._wait_for(action, error)
+            return self.wait_for(action, error)
 
-    def _wait_for(self, action: Callable[[], T], error: StoreUnavailable) -> T:
+    def wait_for(self, action: Callable[[], T], error: StoreUnavailable) -> T:
+        """The same, after a first attempt has failed."""
         since, why = monotonic(), str(error)
         logger.warning("nothing is granted while the store is away: %s", error)
         for wait_s in _growing_waits():

@@ -89,7 +89,19 @@ class Store(Producing, Looking, Protocol):
     def close(self) -> None: ...
 
     def commit(self, batch: Batch) -> None:
-        """All of it in one transaction; StaleBrain when the term is over."""
+        """All of it in one transaction; StaleBrain when the term is over. What was sent before,
+        and is perhaps committed, may be handed in again: it counts once.
+        """
+
+    def send(self, batch: Batch) -> None:
+        """Begin to commit. The engine may think on meanwhile, and calls `settle` before it asks
+        the store for anything else.
+        """
+
+    def settle(self) -> None:
+        """Wait until what was sent is committed. StoreUnavailable: perhaps it is not; go on with
+        `commit`.
+        """
 
     def version(self) -> int:
         """Another number than before: somebody has committed something since."""

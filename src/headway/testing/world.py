@@ -138,15 +138,19 @@ class World:
         app.close()  # it may be open at its own address
         self._before = (app.url, app.clock)
         if not self._keep_store:
-            memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
-            self._directory = tempfile.mkdtemp(prefix="headway-", dir=memory)
-            app.url = f"sqlite:///{self._directory}/world.db"
+            app.url = self._new_store()
         app.clock = self.clock
         app.read_settings()
         self._loop = _Loop(self.clock)
         self._loop._selector_here.idle = self._idle
         self._engine = self._start()
         return self
+
+    def _new_store(self) -> str:
+        """The address of a new and empty one."""
+        memory = "/dev/shm" if Path("/dev/shm").is_dir() else None
+        self._directory = tempfile.mkdtemp(prefix="headway-", dir=memory)
+        return f"sqlite:///{self._directory}/world.db"
 
     def _start(self) -> VirtualEngine:
         app = self.app

@@ -5,6 +5,7 @@ so a turn whose answer was lost is simply sent again.
 
 from __future__ import annotations
 
+import select
 from typing import Any
 
 import msgspec
@@ -74,13 +75,26 @@ def prepare(db: Connection, name: str) -> None:
     checked(db.pgconn, name, db.pgconn.prepare(PREPARED, TAKE_TURN))
 
 
-def take_turn(db: Connection, name: str, values: list[Any]) -> bool:
-    """False: this turn was taken before, or the term is over."""
+def send(db: Connection, values: list[Any]) -> None:
+    db.pgconn.send_query_prepared(PREPARED, values)
+
+
+def was_taken(db: Connection, name: str) -> bool:
+    """The answer to what was sent. False: this turn was taken before, or the term is over."""
+    pgconn = db.pgconn
+    poll = select.poll()
+    poll.register(pgconn.socket, select.POLLIN)
+    while pgconn.is_busy():
+        poll.poll()  # without Python's global lock, which `get_result` would hold
+        pgconn.consume_input()
+    result = pgconn.get_result()
+    assert result is not None  # something was sent
+    while pgconn.get_result() is not None:
+        pass  # the end of the answer
     try:
-        result = checked(db.pgconn, name, db.pgconn.exec_prepared(PREPARED, values))
+        return checked(pgconn, name, result).get_value(0, 0) == b"t"
     except Refusal as error:
         raise refusal(str(error)) from None
-    return result.get_value(0, 0) == b"t"
 
 
 def why_not(db: Connection, name: str, term: int, turn: int) -> None:

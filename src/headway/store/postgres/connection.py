@@ -49,6 +49,7 @@ def sql(name: str, folder: str = "sql") -> str:
 
 
 SESSION = sql("session")
+SHORT_PLANS = sql("short_plans")
 
 
 class Refusal(Exception):
@@ -100,14 +101,18 @@ class translated:  # noqa: N801 - it is used like a function
             raise failure(self._name, code, error.diag.message_primary or str(error)) from error
 
 
-def connect(address: Address) -> Connection:
-    """A session with our settings. Its schema need not be there yet."""
+def connect(address: Address, *, short_plans: bool = False) -> Connection:
+    """A session with our settings. Its schema need not be there yet. `short_plans`: it touches
+    few rows by their keys, and never many.
+    """
     asked = psycopg.conninfo.conninfo_to_dict(address.conninfo)
     parameters: dict[str, Any] = {**PARAMETERS, **asked}
     with translated(address.name):
         db: Connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=3)
         try:
             run(db.pgconn, address.name, SESSION.replace("{schema}", f'"{address.schema}"'))
+            if short_plans:
+                run(db.pgconn, address.name, SHORT_PLANS)
         except BaseException:
             db.close()
             raise

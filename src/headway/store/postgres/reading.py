@@ -15,6 +15,12 @@ from headway.store.records import Errand, OpenJob
 
 COLUMNS = sql("columns").strip()
 LOAD_NEW = sql("load_new").replace("{columns}", COLUMNS)
+LOAD_LATER = LOAD_NEW.replace("{under_way}", "").replace("{end}", "").replace("{order}", "")
+LOAD_ALL_NEW = (
+    LOAD_NEW.replace("{under_way}", sql("load_under_way"))
+    .replace("{end}", ")")
+    .replace("{order}", "order by new.xid, new.id limit %(limit)s")
+)
 LOAD_OPEN = sql("load_open").replace("{columns}", COLUMNS)
 LOAD_SOME = f"select {COLUMNS}, null from jobs where id = any(?)"
 ERRANDS = sql("errands")
@@ -98,7 +104,8 @@ def load_new(db: Connection, mark: str, limit: int) -> tuple[list[OpenJob], str]
         "after_id": seen.after_id,
         "limit": limit,
     }
-    rows = db.execute(LOAD_NEW.encode(), values, binary=True).fetchall()
+    query = LOAD_LATER if seen.under_way == "{}" else LOAD_ALL_NEW
+    rows = db.execute(query.encode(), values, binary=True).fetchall()
     if len(rows) < limit:  # this was the last page
         if seen.target is not None:
             return [OpenJob._make(row[:24]) for row in rows], str(Mark(seen.target))

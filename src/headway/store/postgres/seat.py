@@ -31,6 +31,7 @@ class Seat:
         self._looked_in = 0  # the session in which the engine looked for new jobs last
         self._kept = ""  # the mark that is surely stored
         self._turn = 0
+        self._sent: tuple[int, str] | None = None  # the term and the mark of what is under way
         self._left = False
 
     def take(self) -> Brain:
@@ -80,16 +81,31 @@ class Seat:
         self._looked_in = self._session_number
         return page
 
-    def commit(self, batch: Batch) -> None:
+    def send(self, batch: Batch) -> None:
         encoded = committing.Encoded(batch)
         db = self._session()
-        turn = self._turn + 1
         mark = encoded.mark if self._looked_in == self._session_number else ""
         with translated(self._name):
-            if not committing.take_turn(db, self._name, encoded.values(turn, mark)):
-                committing.why_not(db, self._name, batch.term, turn)
+            committing.send(db, encoded.values(self._turn + 1, mark))
+        self._sent = (batch.term, mark)
+
+    def settle(self) -> None:
+        db, sent = self._db, self._sent
+        if sent is None:
+            return
+        self._sent = None
+        if db is None:
+            raise StoreUnavailable(f"this engine has left {self._name}")
+        turn = self._turn + 1
+        with translated(self._name):
+            if not committing.was_taken(db, self._name):
+                committing.why_not(db, self._name, sent[0], turn)
         self._turn = turn
-        self._kept = mark or self._kept
+        self._kept = sent[1] or self._kept
+
+    def commit(self, batch: Batch) -> None:
+        self.send(batch)
+        self.settle()
 
     def _session(self) -> Connection:
         if self._db is None or is_lost(self._db):
@@ -106,7 +122,7 @@ class Seat:
         if self._db is not None:
             self._db.close()
         self._db = None
-        db = connect(self._address)
+        db = connect(self._address, short_plans=True)
         committing.prepare(db, self._name)
         self._db = db
         self._session_number += 1

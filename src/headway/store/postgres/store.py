@@ -118,9 +118,18 @@ class PostgresStore(Reader):
         return self._seat.load_new(mark, limit)
 
     def commit(self, batch: Batch) -> None:
+        self._the_seat().commit(batch)
+
+    def send(self, batch: Batch) -> None:
+        self._the_seat().send(batch)
+
+    def settle(self) -> None:
+        self._the_seat().settle()
+
+    def _the_seat(self) -> Seat:
         if self._seat is None:
             raise StaleBrain("this engine has left its store, and may not write any more")
-        self._seat.commit(batch)
+        return self._seat
 
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
         with translated(self.name), self._pool.session() as db:

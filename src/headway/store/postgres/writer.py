@@ -117,7 +117,7 @@ class Writer(GroupCommit):
     def _session(self) -> Connection:
         if self._db is None or is_lost(self._db):
             self._drop()
-            self._db = connect(self._address)
+            self._db = connect(self._address, short_plans=True)
         return self._db
 
     def _end(self) -> str:

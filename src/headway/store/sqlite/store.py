@@ -119,6 +119,12 @@ class SqliteStore(Reader):
         )
         self._writer.run(Request(None, write, atomic=not batch.jobs))
 
+    def send(self, batch: Batch) -> None:
+        self.commit(batch)  # another thread would only wait for Python's global lock
+
+    def settle(self) -> None:
+        pass
+
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
         write: Callable[[apsw.Connection], Purged] = lambda db: purge(  # noqa: E731
             db, completed_before, failed_before, now
