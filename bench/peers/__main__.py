@@ -23,14 +23,15 @@ from bench.peers import bars, raw, surroundings, tables
 from bench.peers.figures import FEWEST_CLEAN, Cell, Cells, Ratios, cell, is_loaded, limit, ratio
 from bench.peers.load import Patience, Watch
 from bench.peers.products import (
-    HEADWAY,
-    RAW,
-    WITHIN_1_S,
+    OURS,
+    PRODUCTS,
+    STORES,
     Product,
     chosen_products,
     chosen_workloads,
+    compared_with,
 )
-from bench.peers.redis_server import RedisServer, redis_server
+from bench.peers.servers import Servers, servers_for
 
 ROOT = Path(__file__).resolve().parents[2]
 REPEATS = 3
@@ -46,7 +47,7 @@ class Session:
     """One run of the benchmark."""
 
     directory: Path
-    redis: RedisServer | None
+    servers: Servers
     quick: bool
     patience: Patience
     samples: dict[str, list[Run]] = field(default_factory=lambda: defaultdict(list))
@@ -55,7 +56,7 @@ class Session:
     def measure(self, product: Product, workload: str, turn: int) -> None:
         jobs = product.job_count(workload, quick=self.quick)
         busy_before = 0.0 if self.quick else self.patience.wait_for_quiet()
-        watch = Watch((self.redis.pid,) if self.redis else ())
+        watch = Watch(self.servers.pids())
         start = time.monotonic()
         run = self._in_own_process(product, workload, jobs)
         run |= watch.shares()
@@ -64,7 +65,7 @@ class Session:
         self.runs[workload, product.name].append(run)
         figure = tables.number(run.get("figure")) if "figure" in run else run["error"]
         mark = tables.LOADED if is_loaded(run) else ""
-        print(f"{workload:9} {product.name:16} {figure}{mark}", file=sys.stderr, flush=True)
+        print(f"{workload:9} {product.name:17} {figure}{mark}", file=sys.stderr, flush=True)
 
     def _in_own_process(self, product: Product, workload: str, jobs: int) -> Run:
         command = [_python(product), "-m", "bench.peers.measure", product.adapter, workload]
@@ -72,12 +73,11 @@ class Session:
             "PYTHONPATH": str(ROOT),
             surroundings.DIRECTORY: str(self.directory),
             surroundings.VARIANT: product.variant,
-            surroundings.REDIS_URL: self.redis.url if self.redis else "",
         }
         process = subprocess.Popen(
             [*command, str(jobs)],
             cwd=self.directory,
-            env=environment,
+            env=environment | self.servers.environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -128,7 +128,7 @@ class Session:
         """A peer that failed once is judged by its other runs; Headway is not."""
         found: dict[str, dict[str, Cell]] = defaultdict(dict)
         for (workload, name), runs in self.runs.items():
-            strict = name == HEADWAY.name and any("error" in run for run in runs)
+            strict = PRODUCTS[name] in OURS and any("error" in run for run in runs)
             figure = None if strict else cell(runs)
             if figure is not None:
                 found[workload][name] = figure
@@ -137,8 +137,9 @@ class Session:
     def ratios(self) -> Ratios:
         found: dict[str, dict[str, float]] = defaultdict(dict)
         for (workload, name), runs in self.runs.items():
-            share = ratio(self.runs.get((workload, HEADWAY.name), []), runs)
-            if share is not None and name != HEADWAY.name:
+            headway = compared_with(PRODUCTS[name]).name
+            share = ratio(self.runs.get((workload, headway), []), runs)
+            if share is not None and name != headway:
                 found[workload][name] = share
         return found
 
@@ -168,15 +169,16 @@ def _end(process: subprocess.Popen[str]) -> None:
             process.communicate()
 
 
-def versions(redis: RedisServer | None) -> dict[str, str]:
-    names = ["apsw", "celery", "dramatiq", "huey", "litequeue", "persist-queue", "redis", "rq"]
-    names += ["saq", "taskiq", "taskiq-redis"]
+def versions(servers: Servers) -> dict[str, str]:
+    names = ["apsw", "asyncpg", "celery", "chancy", "dramatiq", "huey", "litequeue"]
+    names += ["persist-queue", "pgqueuer", "procrastinate", "psycopg", "psycopg-pool", "redis"]
+    names += ["rq", "saq", "taskiq", "taskiq-redis"]
     found = {"python": platform.python_version()}
     found |= {name: importlib.metadata.version(name) for name in names}
     elsewhere = [str(path) for path in Path(sys.prefix).glob("arq/lib/python*/site-packages")]
     for each in importlib.metadata.distributions(name="arq", path=elsewhere):
         found["arq"] = each.version
-    return found | ({"redis-server": redis.version} if redis else {})
+    return found | servers.versions()
 
 
 def report(session: Session, workloads: Sequence[str]) -> bool:
@@ -198,7 +200,8 @@ def report(session: Session, workloads: Sequence[str]) -> bool:
         f" transaction {limits['plain_rows_per_s']:,.0f}/s. Absolute bars are scaled by"
         f" {scaled_by:.2f}."
     )
-    verdicts = bars.verdicts(cells, ratios, scaled_by)
+    asked = {name for _, name in session.runs}
+    verdicts = [each for each in bars.verdicts(cells, ratios, scaled_by) if each.product in asked]
     print("\n".join(tables.verdict_table(verdicts)), end="\n\n")
     everything = [run for runs in session.runs.values() for run in runs]
     loaded = sum(is_loaded(run) for run in everything)
@@ -211,7 +214,8 @@ def report(session: Session, workloads: Sequence[str]) -> bool:
     if session.quick:
         print("This was a quick run: too few jobs for the figures to mean much.")
     print(json.dumps(_summary(session, scaled_by, verdicts)))
-    return not any(HEADWAY.name in session.errors(workload) for workload in workloads)
+    failed = {name for workload in workloads for name in session.errors(workload)}
+    return failed.isdisjoint(each.name for each in OURS)
 
 
 def _summary(
@@ -220,7 +224,7 @@ def _summary(
     return {
         "quick": session.quick,
         "cpus": os.cpu_count(),
-        "versions": versions(session.redis),
+        "versions": versions(session.servers),
         "limits": session.limits(),
         "scale": round(scaled_by, 3),
         "figures": {
@@ -235,7 +239,9 @@ def _summary(
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m bench.peers", description=__doc__)
-    parser.add_argument("--only", default="", help="products, for example: headway,huey")
+    parser.add_argument(
+        "--only", default="", help=f"products or stores ({', '.join(STORES)}): headway,huey,redis"
+    )
     parser.add_argument("--workloads", default="", help="for example: w1,w2")
     parser.add_argument("--repeat", type=int, help=f"{REPEATS}, or 1 with --quick")
     parser.add_argument("--quick", action="store_true", help="few jobs, to see that all works")
@@ -257,13 +263,11 @@ def main() -> int:
         # Beside the project, not in /tmp: that may be memory, which syncs in no time.
         place = tempfile.TemporaryDirectory(prefix=".bench-", dir=ROOT, ignore_cleanup_errors=True)
         directory = Path(ends.enter_context(place))
-        redis = None
-        if any(product.acknowledged == WITHIN_1_S for product in chosen.products):
-            redis = ends.enter_context(redis_server(directory))
-        session = Session(directory, redis, chosen.quick, Patience(PATIENCE_S))
+        servers = ends.enter_context(servers_for(chosen.products, directory))
+        session = Session(directory, servers, chosen.quick, Patience(PATIENCE_S))
         for workload in chosen.workloads:
             takers = [each for each in chosen.products if workload in each.workloads]
-            if takers != [RAW]:
+            if not all(each.headroom for each in takers):
                 session.repeat(workload, takers, chosen.repeat)
         return 0 if report(session, chosen.workloads) else 1
 

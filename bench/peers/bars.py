@@ -10,20 +10,63 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from bench.peers.figures import Cell, Cells, Ratios
-from bench.peers.products import HEADWAY, ON_DISK, PRODUCTS, RAW, W4
+from bench.peers.products import (
+    HEADWAY,
+    HEADWAY_LIMITS,
+    HEADWAY_PG,
+    HEADWAY_PG_LIMITS,
+    ON_DISK,
+    PEERS,
+    RAW,
+    W4,
+    WORKLOADS,
+    Product,
+    compared_with,
+)
 
 # The limits of the machine on which the bars were set.
 SET_ON = {"fdatasync_per_s": 2_573.0, "plain_rows_per_s": 5_200.0}
 
-RAW_SHARE = 0.6
-FASTEST_PICK_UP_MS = 2.0
-PER_S = {"w1b": 20_000.0, "w1c": 60_000.0, "w2": 20_000.0} | dict.fromkeys(W4, 10_000.0)
+LIMITS_SHARE = 0.75  # of the drain without limits
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What Headway on one store has to reach. Its peers are those that are compared with it."""
+
+    product: Product
+    limits: Product  # the same with limits
+    per_s: Mapping[str, float]
+    ahead: Mapping[str, str | None]  # by workload: of all peers, or of those that are as durable
+    pick_up_ms: float | None = None
+    raw: Product | None = None
+    raw_share: float = 0.0
+
+
+PROMISES = (
+    Promise(
+        HEADWAY,
+        HEADWAY_LIMITS,
+        per_s={"w1b": 20_000.0, "w1c": 60_000.0, "w2": 20_000.0} | dict.fromkeys(W4, 10_000.0),
+        ahead={"w1": ON_DISK, "w2": None},
+        pick_up_ms=2.0,
+        raw=RAW,
+        raw_share=0.6,
+    ),
+    Promise(
+        HEADWAY_PG,
+        HEADWAY_PG_LIMITS,
+        per_s={"w1b": 5_000.0, "w1c": 40_000.0, "w2": 15_000.0},
+        ahead=dict.fromkeys(WORKLOADS),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """`met` is None when something that the bar needs was not measured."""
 
+    product: str
     bar: str
     asked: float | None
     measured: float | None
@@ -37,61 +80,86 @@ def scale(limits: Mapping[str, float]) -> float:
 
 
 def verdicts(cells: Cells, ratios: Ratios, scaled_by: float) -> list[Verdict]:
-    found = [_against_raw(ratios), _ahead(ratios, "w1", acknowledged=ON_DISK)]
-    found += [_per_second(cells, workload, scaled_by) for workload in PER_S]
-    found += [_ahead(ratios, "w2"), _pick_up(cells, scaled_by)]
-    found += [_no_overlap(cells, workload) for workload in W4]
-    return sorted(found, key=lambda verdict: verdict.bar)
+    found: list[Verdict] = []
+    for promise in PROMISES:
+        of_store = [_per_second(promise, cells, workload, scaled_by) for workload in promise.per_s]
+        of_store += [_ahead(promise, ratios, workload) for workload in promise.ahead]
+        of_store += [_no_overlap(promise, cells, workload) for workload in W4]
+        of_store += [_with_limits(promise, ratios)]
+        if promise.raw is not None:
+            of_store.append(_against_raw(promise, promise.raw, ratios))
+        if promise.pick_up_ms is not None:
+            of_store.append(_pick_up(promise, promise.pick_up_ms, cells, scaled_by))
+        found += sorted(of_store, key=lambda verdict: verdict.bar)
+    return found
 
 
-def _ours(cells: Cells, workload: str) -> Cell | None:
-    return cells.get(workload, {}).get(HEADWAY.name)
+def _ours(promise: Promise, cells: Cells, workload: str) -> Cell | None:
+    return cells.get(workload, {}).get(promise.product.name)
 
 
-def _against_raw(ratios: Ratios) -> Verdict:
-    reached = ratios.get("w1", {}).get(RAW.name)
-    met = None if reached is None else reached >= RAW_SHARE
-    return Verdict("w1 share of the raw limit", RAW_SHARE, reached, met)
+def _against_raw(promise: Promise, raw: Product, ratios: Ratios) -> Verdict:
+    reached = ratios.get("w1", {}).get(raw.name)
+    met = None if reached is None else reached >= promise.raw_share
+    bar = "w1 share of the raw limit"
+    return Verdict(promise.product.name, bar, promise.raw_share, reached, met)
 
 
-def _ahead(ratios: Ratios, workload: str, acknowledged: str | None = None) -> Verdict:
+def _with_limits(promise: Promise, ratios: Ratios) -> Verdict:
+    name, bar = promise.product.name, "w2 with limits, share of w2 without"
+    slower_by = ratios.get("w2", {}).get(promise.limits.name)
+    if slower_by is None:
+        return Verdict(name, bar, LIMITS_SHARE, None, None)
+    share = 1.0 / slower_by
+    return Verdict(name, bar, LIMITS_SHARE, share, share >= LIMITS_SHARE)
+
+
+def _ahead(promise: Promise, ratios: Ratios, workload: str) -> Verdict:
     """Ahead of the best peer, or of the best of those that are as durable."""
-    bar = f"{workload} over the best peer" + (f" {acknowledged}" if acknowledged else "")
+    acknowledged = promise.ahead[workload]
+    name, bar = promise.product.name, f"{workload} over the best peer"
+    bar += f" {acknowledged}" if acknowledged else ""
+    latency = workload == "w3"
+    bar += ", below" if latency else ""
     peers = {
-        name: ratio
-        for name, ratio in ratios.get(workload, {}).items()
-        if name != RAW.name and acknowledged in {None, PRODUCTS[name].acknowledged}
+        peer.name: ratios[workload][peer.name]
+        for peer in PEERS
+        if compared_with(peer) is promise.product
+        and acknowledged in {None, peer.acknowledged}
+        and peer.name in ratios.get(workload, {})
     }
     if not peers:
-        return Verdict(bar, 1.0, None, None)
-    best = min(peers, key=lambda name: peers[name])
-    return Verdict(bar, 1.0, peers[best], peers[best] > 1.0, f"that is {best}")
+        return Verdict(name, bar, 1.0, None, None)
+    best = (max if latency else min)(peers, key=lambda peer: peers[peer])
+    met = peers[best] < 1.0 if latency else peers[best] > 1.0
+    return Verdict(name, bar, 1.0, peers[best], met, f"that is {best}")
 
 
-def _per_second(cells: Cells, workload: str, scaled_by: float) -> Verdict:
-    bar, ours = f"{workload} jobs/s", _ours(cells, workload)
-    asked = PER_S[workload] * scaled_by
+def _per_second(promise: Promise, cells: Cells, workload: str, scaled_by: float) -> Verdict:
+    name, bar, ours = promise.product.name, f"{workload} jobs/s", _ours(promise, cells, workload)
+    unscaled = promise.per_s[workload]
+    asked = unscaled * scaled_by
     if ours is None:
-        return Verdict(bar, asked, None, None)
-    unscaled = ours.median >= PER_S[workload]
-    return Verdict(bar, asked, ours.median, ours.median >= asked, _unscaled(scaled_by, unscaled))
+        return Verdict(name, bar, asked, None, None)
+    remark = _unscaled(scaled_by, ours.median >= unscaled)
+    return Verdict(name, bar, asked, ours.median, ours.median >= asked, remark)
 
 
-def _pick_up(cells: Cells, scaled_by: float) -> Verdict:
-    bar, ours = "w3 p50, ms at most", _ours(cells, "w3")
-    asked = FASTEST_PICK_UP_MS / scaled_by
+def _pick_up(promise: Promise, unscaled_ms: float, cells: Cells, scaled_by: float) -> Verdict:
+    name, bar, ours = promise.product.name, "w3 p50, ms at most", _ours(promise, cells, "w3")
+    asked = unscaled_ms / scaled_by
     if ours is None:
-        return Verdict(bar, asked, None, None)
-    unscaled = ours.median <= FASTEST_PICK_UP_MS
-    return Verdict(bar, asked, ours.median, ours.median <= asked, _unscaled(scaled_by, unscaled))
+        return Verdict(name, bar, asked, None, None)
+    remark = _unscaled(scaled_by, ours.median <= unscaled_ms)
+    return Verdict(name, bar, asked, ours.median, ours.median <= asked, remark)
 
 
-def _no_overlap(cells: Cells, workload: str) -> Verdict:
-    ours = _ours(cells, workload)
-    bar = f"{workload} overlaps of a key"
+def _no_overlap(promise: Promise, cells: Cells, workload: str) -> Verdict:
+    ours = _ours(promise, cells, workload)
+    name, bar = promise.product.name, f"{workload} overlaps of a key"
     if ours is None:
-        return Verdict(bar, 0, None, None)
-    return Verdict(bar, 0, ours.overlaps, ours.overlaps == 0)
+        return Verdict(name, bar, 0, None, None)
+    return Verdict(name, bar, 0, ours.overlaps, ours.overlaps == 0)
 
 
 def _unscaled(scaled_by: float, met: bool) -> str:

@@ -226,9 +226,8 @@ MEASURES = {
 
 
 def measured(adapter_name: str, workload: str, jobs: int) -> Outcome:
-    if adapter_name == "raw":
-        from bench.peers import raw  # noqa: PLC0415 - needs Headway, which arq's environment lacks
-
+    if adapter_name.startswith("raw"):
+        raw = importlib.import_module(f"bench.peers.{adapter_name}")
         return {"figure": raw.rows_per_s(workload, jobs)}
     adapter = importlib.import_module(f"bench.peers.adapters.{adapter_name}")
     memory = Path("/dev/shm")

@@ -8,13 +8,22 @@ import sys
 from pathlib import Path
 
 REDIS_URL = "BENCH_REDIS_URL"
+POSTGRES_URL = "BENCH_POSTGRES_URL"
 DIRECTORY = "BENCH_DIRECTORY"
 VARIANT = "BENCH_VARIANT"
 RECORDS = "BENCH_RECORDS"
 
+DATABASE = "bench"
+
 
 def redis_url() -> str:
     return os.environ[REDIS_URL]
+
+
+def postgres_url() -> str:
+    """Of the one database that everything measured uses, and that each reset makes anew."""
+    server, _, _ = os.environ[POSTGRES_URL].rpartition("/")
+    return f"{server}/{DATABASE}"
 
 
 def directory() -> Path:
@@ -39,6 +48,24 @@ def flush_redis() -> None:
 
     with redis.Redis.from_url(redis_url()) as client:
         client.flushall()
+
+
+def new_database() -> None:
+    """An empty one; whoever is still connected to the old one is thrown out."""
+    import psycopg  # noqa: PLC0415 - only the products on PostgreSQL need it
+
+    with psycopg.connect(os.environ[POSTGRES_URL], autocommit=True) as db:
+        db.execute(f"drop database if exists {DATABASE} with (force)")
+        db.execute(f"create database {DATABASE}")
+
+
+def postgres_count(query: str) -> int:
+    """The one number that a query finds."""
+    import psycopg  # noqa: PLC0415 - only the products on PostgreSQL need it
+
+    with psycopg.connect(postgres_url(), autocommit=True) as db:
+        [(count,)] = db.execute(query.encode())
+    return int(count)
 
 
 def script(name: str) -> str:

@@ -41,7 +41,7 @@ def workload_table(
 ) -> list[str]:
     """The best first; then those that could not be measured, and why."""
     latency = workload == "w3"
-    head = ["product", "acknowledged", "p50" if latency else "median", "min", "max"]
+    head = ["product", "store", "acknowledged", "p50" if latency else "median", "min", "max"]
     head += ["p99"] if latency else []
     head += ["overlaps"] if workload.startswith("w4") else []
     head += ["headway / it", "jobs", "runs"]
@@ -53,8 +53,9 @@ def workload_table(
 
 
 def _row(workload: str, name: str, cell: Cell, ratio: float | None) -> list[str]:
-    row = [name, PRODUCTS[name].acknowledged, number(cell.median) + LOADED * cell.loaded]
-    row += [number(cell.low), number(cell.high)]
+    product = PRODUCTS[name]
+    row = [name, product.store, product.acknowledged]
+    row += [number(cell.median) + LOADED * cell.loaded, number(cell.low), number(cell.high)]
     if workload == "w3":
         row.append(number(cell.p99))
     if workload.startswith("w4"):
@@ -65,7 +66,13 @@ def _row(workload: str, name: str, cell: Cell, ratio: float | None) -> list[str]
 def verdict_table(verdicts: Iterable[Verdict]) -> list[str]:
     words = {True: "met", False: "MISSED", None: "not measured"}
     rows = [
-        [each.bar, number(each.asked), number(each.measured), words[each.met], each.remark]
+        [
+            f"{each.product}: {each.bar}",
+            number(each.asked),
+            number(each.measured),
+            words[each.met],
+            each.remark,
+        ]
         for each in verdicts
     ]
     return table(["bar", "asked", "measured", "", "remark"], rows)

@@ -1,39 +1,21 @@
 """The benchmark beside the peers: what becomes of the measured numbers."""
 
 import re
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from bench.peers import bars, raw, tables
+from bench.peers import bars, tables
+from bench.peers.__main__ import Session
 from bench.peers.figures import Cell, cell, is_loaded, key_of, limit, overlaps, percentile, ratio
-from bench.peers.products import (
-    HEADWAY,
-    ON_DISK,
-    PEERS,
-    PRODUCTS,
-    RAW,
-    WORKLOADS,
-    chosen_products,
-    chosen_workloads,
-)
+from bench.peers.load import Patience
+from bench.peers.products import HEADWAY, HEADWAY_PG, HEADWAY_PG_LIMITS, WORKLOADS
 from bench.peers.recording import END
-from headway import App
-from headway.store.sqlite.connection import sql
+from bench.peers.servers import Servers
 
 
 def measured(median: float, *, overlaps: int = 0, p99: float | None = None) -> Cell:
     return Cell(median, median, median, runs=3, jobs=100, overlaps=overlaps, p99=p99)
-
-
-def verdicts(
-    cells: dict[str, dict[str, Cell]] | None = None,
-    ratios: dict[str, dict[str, float]] | None = None,
-    scaled_by: float = 1.0,
-) -> dict[str, bars.Verdict]:
-    return {each.bar: each for each in bars.verdicts(cells or {}, ratios or {}, scaled_by)}
 
 
 def turns(*figures: float, loaded: tuple[int, ...] = ()) -> list[dict[str, float]]:
@@ -122,6 +104,26 @@ def test_foreign_load_does_not_lower_a_limit_of_the_machine() -> None:
     assert limit(turns(10.0, 5.0, 7.0, loaded=(0, 1))) == 10.0
 
 
+def test_a_session_compares_each_product_with_headway_on_its_store() -> None:
+    session = Session(Path(), Servers(), quick=True, patience=Patience(0.0))
+    figures = {HEADWAY.name: 30.0, "rq": 10.0, HEADWAY_PG.name: 8.0, "chancy": 4.0}
+    for name, figure in figures.items():
+        session.runs["w2", name] = turns(figure)
+
+    assert session.ratios() == {"w2": {"rq": 3.0, "chancy": 2.0}}
+
+
+def test_a_peer_that_failed_once_is_judged_by_its_other_runs_but_headway_is_not() -> None:
+    session = Session(Path(), Servers(), quick=True, patience=Patience(0.0))
+    for name in (HEADWAY_PG.name, HEADWAY_PG_LIMITS.name, "chancy"):
+        session.runs["w2", name] = [
+            {"turn": 0, "error": "no", "jobs": 5},
+            {"turn": 1, "figure": 4.0, "jobs": 5},
+        ]
+
+    assert list(session.cells()["w2"]) == ["chancy"]
+
+
 # One at a time per key
 
 
@@ -145,61 +147,6 @@ def test_an_overlap_is_a_start_while_another_of_the_key_runs() -> None:
 
     assert overlaps(in_turn, key) == 0
     assert overlaps(at_once, key) == 2
-
-
-# Bars
-
-
-def test_bars_are_lowered_on_a_slower_machine_and_never_raised() -> None:
-    there = bars.SET_ON
-    assert bars.scale(there) == 1.0
-    assert bars.scale({name: 2 * limit for name, limit in there.items()}) == 1.0
-    assert bars.scale(there | {"fdatasync_per_s": there["fdatasync_per_s"] / 2}) == 0.5
-
-
-def test_one_by_one_is_held_against_the_raw_limit_of_the_same_run() -> None:
-    bar = "w1 share of the raw limit"
-
-    assert verdicts(ratios={"w1": {RAW.name: 0.60}}, scaled_by=0.5)[bar].met is True
-    assert verdicts(ratios={"w1": {RAW.name: 0.59}}, scaled_by=0.5)[bar].met is False
-
-
-def test_one_by_one_is_held_against_peers_that_are_as_durable() -> None:
-    ratios = {RAW.name: 0.9, "persist-queue": 1.2, "huey-sqlite": 1.3, "litequeue": 0.1}
-
-    verdict = verdicts(ratios={"w1": ratios})[f"w1 over the best peer {ON_DISK}"]
-
-    assert (verdict.measured, verdict.met) == (1.2, True)
-
-
-def test_draining_is_held_against_every_peer() -> None:
-    verdict = verdicts(ratios={"w2": {"rq": 9.0, "litequeue": 1.0}})["w2 over the best peer"]
-
-    assert (verdict.measured, verdict.met) == (1.0, False)
-    assert "litequeue" in verdict.remark
-
-
-def test_a_scaled_bar_says_what_it_would_have_been_unscaled() -> None:
-    cells = {"w1b": {HEADWAY.name: measured(15_000.0)}, "w3": {HEADWAY.name: measured(1.9)}}
-
-    found = verdicts(cells, scaled_by=0.5)
-
-    assert (found["w1b jobs/s"].asked, found["w1b jobs/s"].met) == (10_000.0, True)
-    assert found["w1b jobs/s"].remark == "missed unscaled"
-    assert (found["w3 p50, ms at most"].asked, found["w3 p50, ms at most"].met) == (4.0, True)
-    assert found["w3 p50, ms at most"].remark == "also met unscaled"
-    assert verdicts(cells)["w1b jobs/s"].met is False
-
-
-def test_two_of_a_key_at_once_miss_the_bar_however_fast() -> None:
-    found = verdicts({"w4-rr": {HEADWAY.name: measured(99_000.0, overlaps=1)}})
-
-    assert found["w4-rr jobs/s"].met is True
-    assert found["w4-rr overlaps of a key"].met is False
-
-
-def test_nothing_is_met_that_was_not_measured() -> None:
-    assert {each.met for each in verdicts().values()} == {None}
 
 
 # Tables
@@ -234,6 +181,17 @@ def test_a_table_shows_the_best_first_and_how_headway_compares() -> None:
     assert failed == "  arq: no Redis"
 
 
+def test_a_table_says_which_store_a_figure_is_from() -> None:
+    cells = {HEADWAY.name: measured(200.0), HEADWAY_PG.name: measured(100.0)}
+
+    lines = tables.workload_table("w1", cells, {}, {})
+
+    assert [line.split()[:2] for line in lines[2:]] == [
+        [HEADWAY.name, "sqlite"],
+        [HEADWAY_PG.name, "postgres"],
+    ]
+
+
 def test_the_shortest_latency_comes_first() -> None:
     cells = {"rq": measured(3.0, p99=9.0), HEADWAY.name: measured(1.0, p99=2.0)}
 
@@ -243,57 +201,6 @@ def test_the_shortest_latency_comes_first() -> None:
 
 
 def test_a_missed_bar_is_loud() -> None:
-    lines = tables.verdict_table([bars.Verdict("w2 jobs/s", 20_000, 900, met=False)])
+    lines = tables.verdict_table([bars.Verdict("headway", "w2 jobs/s", 20_000, 900, met=False)])
 
     assert "MISSED" in lines[1]
-
-
-# What is measured
-
-
-def test_products_are_chosen_by_name_or_by_its_first_part() -> None:
-    chosen = [product.name for product in chosen_products(["headway", "huey"])]
-
-    assert chosen == [RAW.name, "headway", "huey-sqlite", "huey-sqlite-off", "huey-redis"]
-    assert chosen_products([]) == list(PRODUCTS.values())
-
-
-def test_both_orders_of_keys_are_one_choice() -> None:
-    assert chosen_workloads(["w4", "w1"]) == ["w1", "w4-rr", "w4-burst"]
-    assert chosen_workloads([]) == list(WORKLOADS)
-
-
-def test_a_misspelt_choice_says_what_there_is() -> None:
-    with pytest.raises(ValueError, match=r"'hury'; there are: .*huey-sqlite"):
-        chosen_products(["hury"])
-    with pytest.raises(ValueError, match="'w9'; there are: w1"):
-        chosen_workloads(["w9"])
-
-
-def test_every_workload_has_headway_and_a_peer() -> None:
-    assert set(HEADWAY.workloads) == set(WORKLOADS)
-    for workload in WORKLOADS:
-        assert any(workload in peer.workloads for peer in PEERS)
-
-
-def test_a_quick_run_has_fewer_jobs() -> None:
-    assert HEADWAY.job_count("w2", quick=True) == 2_000
-    assert HEADWAY.job_count("w2", quick=False) == 20_000
-    for product in PRODUCTS.values():
-        for workload in product.workloads:
-            assert 25 <= product.job_count(workload, quick=True) <= 10_000
-
-
-def test_the_raw_limit_writes_the_rows_that_headway_writes(tmp_path: Path) -> None:
-    app = App(f"sqlite:///{tmp_path / 'jobs.db'}")
-
-    @app.job(type="noop")
-    async def noop(i: int) -> None: ...
-
-    noop.enqueue(1)
-    app.close()
-
-    columns = sql("insert_job").partition("(id, ")[2].partition(")")[0]
-    with closing(sqlite3.connect(tmp_path / "jobs.db")) as db:
-        [stored] = db.execute(f"select {columns} from jobs")
-    assert stored == raw.row(stored[-2])

@@ -13,4 +13,5 @@
 
 A keyed job records its start, yields once and records its end. `pending` is asked only after every
 job has recorded itself. The driver tells everything else through the environment: `surroundings`.
+On PostgreSQL, `reset` begins with `surroundings.new_database()`.
 """

@@ -1,18 +1,47 @@
-"""Headway on SQLite: a commit is on disk before the call returns."""
+"""Headway on SQLite and on PostgreSQL: a commit is on disk before the call returns.
+
+With limits, each job has one of 20 tenants and stands at a lane and at one of 50 upstreams, which
+has all that an upstream can have. All of it is so wide that it does not decide how fast the jobs
+go: what is measured is the price of asking.
+"""
 
 import asyncio
 import sqlite3
 import sys
+from typing import Any
 
 from bench.peers import surroundings
 from bench.peers.recording import END, record
 from headway import App
 
+STORE, _, WITH = surroundings.variant().partition("-")
 PATH = surroundings.directory() / "headway.db"
-app = App(f"sqlite:///{PATH}")
+UNFINISHED = "select count(*) from {} where finished_at is null"
+SITES, TENANTS = 50, 20
+AMPLE = 1_000  # more than an engine runs at once
+
+app = App(surroundings.postgres_url() if STORE == "postgres" else f"sqlite:///{PATH}")
 
 
-@app.job(type="noop")
+def limited() -> dict[str, Any]:
+    """Declare the limits; returns the options of a job that stands at all of them."""
+    app.lane("default", limit=AMPLE)
+    app.upstream(
+        "*.example",
+        limit=AMPLE,
+        per_second=1_000_000,
+        burst=AMPLE,
+        breaker=True,
+        cooldown="0.001s",  # the shortest there is
+        tenant={"limit": AMPLE},
+    )
+    return {
+        "upstream": lambda i: f"site-{i % SITES}.example",
+        "tenant": lambda i: f"tenant-{i // SITES % TENANTS}",
+    }
+
+
+@app.job(type="noop", **(limited() if WITH == "limits" else {}))
 async def noop(i: int) -> None:
     record(i)
 
@@ -42,13 +71,18 @@ class Client:
 
 
 def reset() -> None:
-    surroundings.remove_files(PATH.name)
+    if STORE == "postgres":
+        surroundings.new_database()
+    else:
+        surroundings.remove_files(PATH.name)
 
 
 def pending() -> int:
+    if STORE == "postgres":
+        return surroundings.postgres_count(UNFINISHED.format("headway.jobs"))
     db = sqlite3.connect(f"file:{PATH}?mode=ro", uri=True)
     try:
-        [(count,)] = db.execute("select count(*) from jobs where finished_at is null")
+        [(count,)] = db.execute(UNFINISHED.format("jobs"))
     finally:
         db.close()
     return int(count)

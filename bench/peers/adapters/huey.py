@@ -1,9 +1,10 @@
-"""huey on SQLite (synchronous FULL, its default, or OFF) and on Redis."""
+"""huey on SQLite (synchronous FULL, its default, or OFF), on Redis and on PostgreSQL."""
 
 import logging
 import time
 
 from huey import RedisHuey, SqliteHuey
+from huey.api import PostgresHuey
 
 from bench.peers import surroundings
 from bench.peers.recording import END, record
@@ -15,6 +16,8 @@ PATH = surroundings.directory() / "huey.db"
 
 if VARIANT == "redis":
     app = RedisHuey("bench", url=surroundings.redis_url())
+elif VARIANT == "postgres":
+    app = PostgresHuey("bench", dsn=surroundings.postgres_url(), create_tables=False)
 else:
     options = {"fsync": False} if VARIANT == "sqlite-off" else {}
     app = SqliteHuey("bench", filename=str(PATH), **options)
@@ -50,7 +53,10 @@ def reset() -> None:
         surroundings.flush_redis()
         return
     app.storage.close()
-    surroundings.remove_files(PATH.name)
+    if VARIANT == "postgres":
+        surroundings.new_database()
+    else:
+        surroundings.remove_files(PATH.name)
     app.storage.initialize_schema()
 
 

@@ -31,8 +31,10 @@ def take_in(brain: Brain, now: float) -> bool:
     if len(rows) == CHUNK:
         brain.news = True
     held = holders(brain, [row.id for row in rows if row.waits])
+    # After a lost session some jobs come again. One that has ended in this turn still looks open.
+    over = {change.ticket.id for change in brain.core.changes if change.after in TERMINAL}
     for row in rows:
-        if row.id in brain.core.tickets or row.state in TERMINAL:
+        if row.id in brain.core.tickets or row.id in over or row.state in TERMINAL:
             continue
         try:
             _submit(brain, row, held.get(row.id), now)

@@ -10,7 +10,7 @@ declare
 begin
     if not exists (
         select from jsonb_array_elements(news) as v
-        where v ->> 10 is not null or v ->> 19 is not null or v ->> 20 is not null
+        where jsonb_array_length(v) > 18
     ) then
         return query insert into jobs (type, lane, tenant, key, upstreams, priority, not_before,
             deadline, created_at, spec, batch, schedule, waits, state, since, args)
