@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.postgres import shared_postgres
+
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -29,6 +31,8 @@ def test_the_example_runs(
     tmp_path: Path,
 ) -> None:
     monkeypatch.chdir(tmp_path)  # examples may write files where they are run
+    if "DATABASE_URL" in code:
+        monkeypatch.setenv("DATABASE_URL", shared_postgres().new_database())
     exec(compile(code, name, "exec"), {"__name__": "example"})
     said = re.findall(r"^ *print\(.*\)  # (.+)$", code, re.MULTILINE)
     printed = capsys.readouterr().out.splitlines()

@@ -6,14 +6,14 @@ from collections import defaultdict
 from pathlib import Path
 
 from headway.core.lifecycle import TERMINAL, TRANSITIONS, Event, State
+from headway.store import Store, open_store
 from headway.store.records import Event as EventRow
 from headway.store.records import Job, Query
-from headway.store.sqlite import SqliteStore
 
 
-def check(directory: Path) -> None:
+def check(url: str, directory: Path) -> None:
     journal = [line.split() for line in (directory / "journal").read_text().splitlines()]
-    store = SqliteStore(str(directory / "jobs.db"))
+    store = open_store(url)
     try:
         jobs = {row.id: row for row in store.jobs(Query(limit=100_000))}
         events = store.events(0, 1_000_000)
@@ -28,9 +28,7 @@ def check(directory: Path) -> None:
         store.close()
 
 
-def no_promise_is_broken(
-    store: SqliteStore, journal: list[list[str]], jobs: dict[int, Job]
-) -> None:
+def no_promise_is_broken(store: Store, journal: list[list[str]], jobs: dict[int, Job]) -> None:
     for what, id, *more in journal:
         if what == "enqueued":
             assert int(id) in jobs, f"job {id} was acknowledged and is lost"
@@ -65,7 +63,7 @@ def no_run_overlaps_another(journal: list[list[str]]) -> None:
 
 
 def only_valid_leases_count(
-    store: SqliteStore, journal: list[list[str]], jobs: dict[int, Job], events: list[EventRow]
+    store: Store, journal: list[list[str]], jobs: dict[int, Job], events: list[EventRow]
 ) -> None:
     ended = {(int(words[2]), int(words[3])) for words in journal if words[0] == "end"}
     done = [event for event in events if event.event == Event.OK.value]
@@ -105,12 +103,12 @@ def every_trail_is_legal(jobs: dict[int, Job], events: list[EventRow]) -> None:
     assert not unseen, f"jobs {unseen} have ended without a trail"
 
 
-def the_schedule_goes_on_without_doubles(store: SqliteStore, jobs: dict[int, Job]) -> None:
+def the_schedule_goes_on_without_doubles(store: Store, jobs: dict[int, Job]) -> None:
     assert [each.name for each in store.schedules()] == ["tick"]
     ticks = [job for job in jobs.values() if job.schedule == "tick"]
     still_open = [job for job in ticks if State(job.state) not in TERMINAL]
     assert len(still_open) == 1, f"{len(still_open)} occurrences are open"
     assert {job.state for job in ticks if job not in still_open} <= {State.COMPLETED.value}
     # The key of an occurrence names its time, so that no time has two jobs, and no job two times.
-    claimed = [row[0] for row in store._rows("select job from occurrences")]
+    claimed = [row[0] for row in store._rows("select job from occurrences")]  # type: ignore[attr-defined]
     assert sorted(claimed) == sorted(job.id for job in ticks)

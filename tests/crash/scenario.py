@@ -7,63 +7,18 @@ that a kill can lose nothing of it.
 from __future__ import annotations
 
 import asyncio
-import functools
-import itertools
 import os
-import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from headway import App, Every, Fail, RetryPolicy, job
-from headway.engine import engine as engine_module
-from headway.engine.brain import Brain
-from headway.engine.hands.local import LocalHands
 from headway.store.records import Query
-from headway.store.sqlite.store import SqliteStore
-from headway.store.sqlite.writer import Writer
+from tests.crash.points import kill_at
 
 WAIT_S = 20.0
-
-# Where a process may be killed: before and after each of these.
-PLACES: dict[str, tuple[Any, str]] = {
-    "turn": (Brain, "turn"),
-    "settle": (Brain, "_settle"),
-    "brain commits": (Brain, "_commit"),
-    "brain acts": (Brain, "_act"),
-    "brain hands out": (Brain, "_hand_out"),
-    "store inserts": (SqliteStore, "insert"),
-    "store commits": (SqliteStore, "commit"),
-    "writer commits": (Writer, "_commit"),
-    "writer runs alone": (Writer, "_run_alone"),
-    "writer writes": (Writer, "_write"),
-    "hands start": (LocalHands, "_start"),
-    "hands end": (LocalHands, "_ended"),
-    "load": (engine_module, "load"),
-}
-POINTS = [f"{side} {place}" for place in PLACES for side in ("before", "after")]
-
-
-def kill_at(point: str, passing: int) -> None:
-    """Arm a crash point: the process is gone when it passes there for the n-th time."""
-    side, _, place = point.partition(" ")
-    owner, name = PLACES[place]
-    real: Callable[..., Any] = getattr(owner, name)
-    passings = itertools.count(1)
-
-    @functools.wraps(real)
-    def armed(*args: Any, **options: Any) -> Any:
-        last = next(passings) == passing
-        if last and side == "before":
-            os.kill(os.getpid(), signal.SIGKILL)
-        value = real(*args, **options)
-        if last:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return value
-
-    setattr(owner, name, armed)
 
 
 class Journal:
@@ -74,9 +29,9 @@ class Journal:
         os.write(self._file, (" ".join(map(str, words)) + "\n").encode())
 
 
-def build(directory: Path, journal: Journal, life: int) -> tuple[App, dict[str, Any]]:
+def build(url: str, journal: Journal, life: int) -> tuple[App, dict[str, Any]]:
     """The app, and its types of jobs by name."""
-    app = App(f"sqlite:///{directory}/jobs.db")
+    app = App(url)
     app.lane("narrow", limit=1)
     patient = RetryPolicy(retries=3, delay_s=0.0, max_lost=100)
 
@@ -147,12 +102,14 @@ def produce(app: App, jobs: dict[str, Any], journal: Journal) -> None:
     other.join()
 
 
-def live(directory: Path, life: int, crash: tuple[str, int] | None, *, producing: bool) -> None:
+def live(
+    url: str, directory: Path, life: int, crash: tuple[str, int] | None, *, producing: bool
+) -> None:
     """Start, ask for work, see it through, stop; or be killed on the way."""
     if crash is not None:
         kill_at(*crash)
     journal = Journal(directory / "journal")
-    app, jobs = build(directory, journal, life)
+    app, jobs = build(url, journal, life)
     app.start()
     if producing:
         produce(app, jobs, journal)

@@ -18,13 +18,13 @@ from tests.crash.scenario import live
 
 def main() -> None:
     for line in sys.stdin:
-        directory, life, crash, producing = json.loads(line)
+        url, directory, life, crash, producing = json.loads(line)
         child = os.fork()
         if child == 0:
             status = 1
             try:
                 point = None if crash is None else (crash[0], crash[1])
-                live(Path(directory), life, point, producing=producing)
+                live(url, Path(directory), life, point, producing=producing)
                 status = 0
             except BaseException:
                 traceback.print_exc()

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from headway import App
 from headway.testing import World
 from tests.engine.kit import Diary, trail
 
 
-def two_apps(path: Path) -> tuple[App, App]:
-    """Two programs on one store."""
-    url = f"sqlite:///{path}/jobs.db"
-    return App(url), App(url)
-
-
 def test_an_unknown_type_waits_with_its_reason_and_runs_when_an_app_knows_it(
-    tmp_path: Path, diary: Diary
+    url: str, diary: Diary
 ) -> None:
-    older, newer = two_apps(tmp_path)
+    older, newer = App(url), App(url)
 
     @newer.job(type="resize")
     def resize(name: str) -> str:
@@ -50,10 +42,8 @@ def test_an_unknown_type_waits_with_its_reason_and_runs_when_an_app_knows_it(
     assert diary.rows == [(0.0, "a.png")]
 
 
-def test_an_operator_who_opens_the_gate_of_an_unknown_type_does_no_harm(
-    app: App, tmp_path: Path
-) -> None:
-    other, _ = two_apps(tmp_path)
+def test_an_operator_who_opens_the_gate_of_an_unknown_type_does_no_harm(app: App, url: str) -> None:
+    other = App(url)
 
     @other.job(type="resize")
     def resize() -> None: ...
@@ -76,8 +66,8 @@ def test_an_operator_who_opens_the_gate_of_an_unknown_type_does_no_harm(
         assert app.handle(waiting.id + 1).result() == "fine"
 
 
-def test_an_unknown_type_can_be_cancelled_and_paused(app: App, tmp_path: Path) -> None:
-    other, _ = two_apps(tmp_path)
+def test_an_unknown_type_can_be_cancelled_and_paused(app: App, url: str) -> None:
+    other = App(url)
 
     @other.job(type="resize")
     def resize() -> None: ...

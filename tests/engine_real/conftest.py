@@ -1,16 +1,10 @@
-"""An app of its own for each test."""
+"""An app of its own for each test, on every kind of store."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from headway import App
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/jobs.db"
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from headway import App
 from headway.core import IllegalTransition
 from headway.engine.brain import NET_S
 from headway.errors import EngineRunning
-from headway.store.sqlite.bell import bell_path
 from tests.hands.kit import WAIT_S, eventually
 
 NEIGHBOUR = str(Path(__file__).with_name("neighbour.py"))
@@ -79,7 +78,7 @@ def test_the_bell_brings_a_job_of_another_process_to_the_engine_at_once(app: App
 @pytest.mark.usefixtures("note")
 def test_a_job_whose_bell_nobody_heard_is_caught_by_the_net(app: App, url: str) -> None:
     with app.running():
-        Path(bell_path(app.store.path)).unlink()  # type: ignore[attr-defined]
+        app.store._listener.close()  # type: ignore[attr-defined]
         neighbour = OnRequest(url)
         id, at = neighbour.enqueue()
         assert app.handle(id).wait(NET_S + WAIT_S) == "completed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,34 +12,15 @@ from headway import App
 from headway.engine.brain import Brain
 from headway.errors import StoreFull
 from headway.store.records import Query
+from tests.engine_real.disks import Disk, disk_of
 from tests.hands.kit import WAIT_S, eventually, names_of
-
-
-class Disk:
-    """A store's disk that can be full."""
-
-    def __init__(self, app: App) -> None:
-        self.is_full = threading.Event()
-        self.refused = 0
-        writer = app.store._writer  # type: ignore[attr-defined]
-        for name in ("_commit", "_run_alone"):
-            setattr(writer, name, self._if_there_is_room(getattr(writer, name)))
-
-    def _if_there_is_room(self, write: Callable[..., Any]) -> Callable[..., Any]:
-        def checked(*args: Any) -> Any:
-            if self.is_full.is_set():
-                self.refused += 1
-                raise StoreFull("no space is left; free some, work then goes on by itself")
-            return write(*args)
-
-        return checked
 
 
 @pytest.fixture
 def disk(app: App) -> Iterator[Disk]:
-    disk = Disk(app)
+    disk = disk_of(app)
     yield disk
-    disk.is_full.clear()
+    disk.clear()
 
 
 def test_nothing_is_acknowledged_while_the_disk_is_full(app: App, disk: Disk) -> None:
@@ -47,10 +28,10 @@ def test_nothing_is_acknowledged_while_the_disk_is_full(app: App, disk: Disk) ->
     def note() -> None: ...
 
     with app.running():
-        disk.is_full.set()
+        disk.fill()
         with pytest.raises(StoreFull, match="no space is left"):
             note.enqueue()
-        disk.is_full.clear()
+        disk.clear()
         assert note.enqueue().wait(WAIT_S) == "completed"
         assert app.store.count(Query()) == 1
 
@@ -78,7 +59,7 @@ def test_nothing_is_granted_while_the_disk_is_full_and_then_all_goes_on(
         assert begun.wait(WAIT_S)
         app.explain(waits.id)  # the engine has seen it
         assert brain.trouble == ""
-        disk.is_full.set()
+        disk.fill()
         free.set()  # its end cannot be stored, so nobody gets its place
         eventually(lambda: disk.refused > 2)
         assert "no space is left" in brain.trouble
@@ -86,7 +67,7 @@ def test_nothing_is_granted_while_the_disk_is_full_and_then_all_goes_on(
         assert ran == []
         assert ends.state == "running"
         assert not asked.done()
-        disk.is_full.clear()
+        disk.clear()
         assert ends.result(WAIT_S) == "kept"
         assert waits.wait(WAIT_S) == "completed"
         assert asked.result(WAIT_S) == "heard"
@@ -120,10 +101,10 @@ def test_what_runs_keeps_its_lease_while_the_store_is_away(
         assert begun.wait(WAIT_S)
         expires_at = handle.row().granted_at or 0
         other.enqueue()
-        disk.is_full.set()
+        disk.fill()
         app.engine.ask(lambda _: app.engine.brain.record(0, "something"))  # type: ignore[union-attr]
         eventually(lambda: disk.refused > 1 and app.now() > expires_at + 2)
-        disk.is_full.clear()
+        disk.clear()
         free.set()
         assert handle.result(WAIT_S) == "kept"
         assert names_of(app, handle.id) == ["submit", "grant", "ok"]
@@ -146,11 +127,11 @@ def test_an_engine_can_be_stopped_although_the_store_is_away(
     assert engine is not None
     handle = long.enqueue()
     assert begun.wait(WAIT_S)
-    disk.is_full.set()
+    disk.fill()
     free.set()
     app.stop(drain=0.1)
     assert engine.done.wait(WAIT_S)
-    disk.is_full.clear()
+    disk.clear()
     with app.running():  # what could not be stored has to be done again
         assert handle.result(WAIT_S) == "done"
         assert names_of(app, handle.id) == ["submit", "grant", "lost", "grant", "ok"]

@@ -1,4 +1,4 @@
-"""The examples run as they are, end by themselves, and show what they promise."""
+"""The examples run as they are, end by themselves, and show what they promise, on every store."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+ELSEWHERE = Path(__file__).with_name("elsewhere.py")
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
 
-def run(name: str) -> str:
+def run(name: str, url: str) -> str:
     ended = subprocess.run(
-        [sys.executable, "-W", "error", str(ROOT / "examples" / name)],
+        [sys.executable, "-W", "error", str(ELSEWHERE), url, str(ROOT / "examples" / name)],
         capture_output=True,
         text=True,
         timeout=60,
@@ -47,16 +48,16 @@ def test_an_example_says_what_it_is_and_how_to_run_it(name: str) -> None:
     assert f"python examples/{name}" in text
 
 
-def test_the_polite_scraper_fetches_all_and_is_told_off_once() -> None:
-    said = run("polite_scraper.py")
+def test_the_polite_scraper_fetches_all_and_is_told_off_once(url: str) -> None:
+    said = run("polite_scraper.py", url)
     assert "pages: 12 of 12" in said
     assert "requests: 13, pushed back: 1, too early: 0" in said
     assert number(r"shortest gap: (\d+) ms", said) >= 50
     assert number(r"rest after the pushback: ([\d.]+) s", said) >= 0.9
 
 
-def test_recurring_feeds_keep_their_turns_over_an_outage_and_a_crash() -> None:
-    said = run("recurring_feed_check.py")
+def test_recurring_feeds_keep_their_turns_over_an_outage_and_a_crash(url: str) -> None:
+    said = run("recurring_feed_check.py", url)
     assert number(r"failed (\d+) times in a row", said) >= 3
     counts = dict(re.findall(r"feeds\.example/(\w+): (\d+) checks, 0 failures", said))
     assert set(counts) == {"news", "weather", "recipes", "sports"}
@@ -65,8 +66,8 @@ def test_recurring_feeds_keep_their_turns_over_an_outage_and_a_crash() -> None:
     assert number(r"slept through: (\d+) checks", said) >= 4
 
 
-def test_slots_hold_a_program_of_ones_own_to_two_at_a_time_and_to_a_429() -> None:
-    said = run("slot_around_a_download.py")
+def test_slots_hold_a_program_of_ones_own_to_two_at_a_time_and_to_a_429(url: str) -> None:
+    said = run("slot_around_a_download.py", url)
     assert "downloads: 8 of 8, 9 calls" in said
     assert "most at once: 2" in said
     assert number(r"left alone for ([\d.]+) s", said) >= 0.9

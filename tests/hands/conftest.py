@@ -1,7 +1,6 @@
-"""An app of its own for each test."""
+"""An app of its own for each test, on every kind of store."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,7 @@ from headway import App
 
 
 @pytest.fixture
-def app(tmp_path: Path) -> Iterator[App]:
-    app = App(f"sqlite:///{tmp_path}/jobs.db")
+def app(url: str) -> Iterator[App]:
+    app = App(url)
     yield app
     app.close()

@@ -1,4 +1,4 @@
-"""A service as people write it: `python service.py DIRECTORY`."""
+"""A service as people write it: `python service.py URL DIRECTORY`."""
 
 import os
 import sys
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from headway import App, job
 
-directory = Path(sys.argv[1])
-app = App(f"sqlite:///{directory}/jobs.db")
+app = App(sys.argv[1])
+directory = Path(sys.argv[2])
 
 
 @app.job(timeout=600)
@@ -30,13 +30,13 @@ def work() -> None:
     job.run(["sh", "-c", text])
 
 
-def commit_nothing(_: object) -> None:
+def send_nothing(_: object) -> None:
     raise RuntimeError("the store makes no sense")
 
 
 if __name__ == "__main__":
     wait.enqueue()
     work.enqueue()
-    if sys.argv[2:] == ["break"]:
-        app.store.commit = commit_nothing  # type: ignore[method-assign]
+    if sys.argv[3:] == ["break"]:
+        app.store.send = send_nothing  # type: ignore[method-assign]
     app.run(drain=60)

@@ -47,8 +47,8 @@ def test_plain_handlers_run_side_by_side_in_threads_of_their_own(app: App) -> No
     assert len(threads) == 3
 
 
-def test_there_are_never_more_plain_handlers_at_work_than_threads(tmp_path: Any) -> None:
-    app = App(f"sqlite:///{tmp_path}/jobs.db", threads=2)
+def test_there_are_never_more_plain_handlers_at_work_than_threads(url: str) -> None:
+    app = App(url, threads=2)
     at_work, most = 0, 0
     lock = threading.Lock()
 
@@ -144,8 +144,8 @@ def test_a_result_that_is_no_json_fails_for_good(app: App) -> None:
         assert "no JSON" in (handle.row().error or "")
 
 
-def test_a_result_that_is_too_large_fails_for_good(tmp_path: Any) -> None:
-    app = App(f"sqlite:///{tmp_path}/jobs.db", payload_limit=1_000)
+def test_a_result_that_is_too_large_fails_for_good(url: str) -> None:
+    app = App(url, payload_limit=1_000)
 
     @app.job()
     def give() -> str:
@@ -158,8 +158,8 @@ def test_a_result_that_is_too_large_fails_for_good(tmp_path: Any) -> None:
     app.close()
 
 
-def test_a_payload_that_fits_no_more_fails_with_a_clear_error(app: App, tmp_path: Any) -> None:
-    before = App(f"sqlite:///{tmp_path}/jobs.db")
+def test_a_payload_that_fits_no_more_fails_with_a_clear_error(app: App, url: str) -> None:
+    before = App(url)
 
     @before.job(type="greet")
     def greet_by_name(name: str) -> None: ...
@@ -209,8 +209,8 @@ def test_tasks_of_a_handler_belong_to_its_job(app: App) -> None:
         assert handle.result(WAIT_S) == [handle.id] * 3
 
 
-def test_a_thread_forgets_the_job_that_is_over(tmp_path: Any) -> None:
-    app = App(f"sqlite:///{tmp_path}/jobs.db", threads=1)
+def test_a_thread_forgets_the_job_that_is_over(url: str) -> None:
+    app = App(url, threads=1)
 
     @app.job()
     def who() -> int:
@@ -311,8 +311,8 @@ def test_a_log_is_bounded(app: App) -> None:
     assert "is not kept" in lines[-1][2]
 
 
-def test_a_checkpoint_that_is_too_large_is_refused(tmp_path: Any) -> None:
-    app = App(f"sqlite:///{tmp_path}/jobs.db", payload_limit=1_000)
+def test_a_checkpoint_that_is_too_large_is_refused(url: str) -> None:
+    app = App(url, payload_limit=1_000)
 
     @app.job(retries=0)
     def keep() -> None:

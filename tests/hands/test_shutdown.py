@@ -163,7 +163,7 @@ def test_an_engine_that_breaks_tells_everybody_who_waits(app: App, tmp_path: Pat
     def broken(_: Any) -> None:
         raise RuntimeError("the store makes no sense")
 
-    engine.brain.store.commit = broken  # type: ignore[method-assign]
+    engine.brain.store.send = broken  # type: ignore[method-assign]
     with pytest.raises(EngineStopped, match="makes no sense"):
         app.cancel(1)
     assert engine.done.wait(WAIT_S)
@@ -174,9 +174,14 @@ def test_an_engine_that_breaks_tells_everybody_who_waits(app: App, tmp_path: Pat
 
 
 @pytest.fixture
-def service(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def command(url: str, tmp_path: Path) -> list[str]:
     """A program with a job that never ends by itself, run by `app.run(drain=60)`."""
-    process = subprocess.Popen([sys.executable, str(SERVICE), str(tmp_path)])
+    return [sys.executable, str(SERVICE), url, str(tmp_path)]
+
+
+@pytest.fixture
+def service(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen(command)
     yield process
     process.kill()
     process.wait()
@@ -209,9 +214,9 @@ def test_a_second_signal_ends_at_once_and_gives_everything_back(
 
 
 def test_programs_of_an_engine_that_was_killed_are_ended_by_the_next_one(
-    app: App, tmp_path: Path
+    app: App, tmp_path: Path, command: list[str]
 ) -> None:
-    service = subprocess.Popen([sys.executable, str(SERVICE), str(tmp_path)])
+    service = subprocess.Popen(command)
     program, grandchild = pid_in(tmp_path / "program"), pid_in(tmp_path / "grandchild")
     eventually(app.store.processes)
     service.kill()
@@ -224,9 +229,9 @@ def test_programs_of_an_engine_that_was_killed_are_ended_by_the_next_one(
         eventually(lambda: not is_alive(grandchild))
 
 
-def test_a_service_whose_engine_breaks_ends_with_the_reason(tmp_path: Path) -> None:
+def test_a_service_whose_engine_breaks_ends_with_the_reason(command: list[str]) -> None:
     broken = subprocess.run(
-        [sys.executable, str(SERVICE), str(tmp_path), "break"],
+        [*command, "break"],
         capture_output=True, text=True, timeout=WAIT_S, check=False,
     )  # fmt: skip
     assert broken.returncode != 0

@@ -302,8 +302,8 @@ def test_the_last_lease_that_is_lost_stops_the_work_too(app: App, tmp_path: Path
 # What operators may do to types that nobody knows
 
 
-def test_opening_the_gate_of_an_unknown_type_does_no_harm(app: App, tmp_path: Path) -> None:
-    elsewhere = App(f"sqlite:///{tmp_path}/jobs.db")
+def test_opening_the_gate_of_an_unknown_type_does_no_harm(app: App, url: str) -> None:
+    elsewhere = App(url)
 
     @elsewhere.job()
     def unknown() -> None: ...

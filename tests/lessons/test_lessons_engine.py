@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,8 @@ from headway.errors import EngineRunning
 from headway.store.records import Query
 from headway.testing import World
 from tests.engine.kit import Diary, states, takes, trail
+
+pytestmark = pytest.mark.usefixtures("worlds")
 
 
 @pytest.fixture
@@ -296,10 +297,9 @@ def test_lesson_08_a_cursor_moves_with_the_work_that_it_stands_for(app: App) -> 
 
 
 def test_lesson_09_a_crash_leaves_nothing_running_and_forgets_no_setting(
-    tmp_path: Path, diary: Diary
+    url: str, diary: Diary
 ) -> None:
     """Rows were "downloading" for ever; persisted capacities were never read back."""
-    url = f"sqlite:///{tmp_path}/jobs.db"
 
     def program() -> tuple[App, Any]:
         app = App(url)
@@ -365,9 +365,8 @@ def test_lesson_16_what_is_stored_is_what_is_read_back(app: App, diary: Diary) -
 # --- schedules
 
 
-def test_lesson_17_there_is_one_scheduler(tmp_path: Path, diary: Diary) -> None:
+def test_lesson_17_there_is_one_scheduler(url: str, diary: Diary) -> None:
     """Three schedulers ran at once. A second engine on a store is refused."""
-    url = f"sqlite:///{tmp_path}/jobs.db"
     app, second = App(url), App(url)
 
     @app.job(every="1h")

@@ -7,6 +7,8 @@ import pytest
 from headway import App, BadStatus
 from headway.testing import Answer, World
 
+pytestmark = pytest.mark.usefixtures("worlds")
+
 
 def test_each_call_gets_the_next_line_and_the_last_one_repeats() -> None:
     with World(App()) as world:

@@ -5,7 +5,6 @@ the real store.
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from time import monotonic
 
 import pytest
@@ -16,6 +15,8 @@ from headway.store.records import Query
 from headway.testing import World
 from headway.testing.world import START_AT
 from tests.engine.kit import Diary, takes, trail
+
+pytestmark = pytest.mark.usefixtures("worlds")
 
 
 @pytest.fixture
@@ -267,8 +268,8 @@ def test_orders_to_a_crashed_world_wait_for_the_next_engine(app: App) -> None:
 # --- the store
 
 
-def test_a_world_leaves_the_real_store_alone(tmp_path: Path) -> None:
-    app = App(f"sqlite:///{tmp_path}/real.db")
+def test_a_world_leaves_the_real_store_alone(url: str) -> None:
+    app = App(url)
 
     @app.job()
     def work() -> None: ...
@@ -278,14 +279,14 @@ def test_a_world_leaves_the_real_store_alone(tmp_path: Path) -> None:
         handle = work.enqueue()
         world.run_for(1)
         assert handle.state == "completed"
-    assert app.url == f"sqlite:///{tmp_path}/real.db"
+    assert app.url == url
     assert real.state == "pending"
     assert app.store.count(Query()) == 1
     app.close()
 
 
-def test_a_world_may_keep_the_store(tmp_path: Path) -> None:
-    app = App(f"sqlite:///{tmp_path}/kept.db")
+def test_a_world_may_keep_the_store(url: str) -> None:
+    app = App(url)
 
     @app.job()
     def work() -> str:
@@ -308,15 +309,15 @@ def test_each_world_begins_empty(app: App) -> None:
             assert work.enqueue().id == 1
 
 
-def test_an_app_that_runs_cannot_enter_a_world(tmp_path: Path) -> None:
-    app = App(f"sqlite:///{tmp_path}/real.db")
+def test_an_app_that_runs_cannot_enter_a_world(url: str) -> None:
+    app = App(url)
     with app.running(drain=0), pytest.raises(EngineStopped, match="stopped"), World(app):
         raise AssertionError
     app.close()
 
 
-def test_after_the_world_the_app_is_as_before(tmp_path: Path) -> None:
-    app = App(f"sqlite:///{tmp_path}/real.db")
+def test_after_the_world_the_app_is_as_before(url: str) -> None:
+    app = App(url)
     clock = app.clock
     with pytest.raises(LookupError), World(app):
         raise LookupError

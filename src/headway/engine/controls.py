@@ -83,7 +83,7 @@ class Controls:
         brain = self._brain
         if id in self._core.tickets:
             raise IllegalTransition(self._core.tickets[id].state, Event.RETRY_BY_OPERATOR)
-        rows = brain.store.load_some([id])
+        rows = brain.insist(lambda: brain.store.load_some([id]))
         if not rows:
             raise UnknownJob(f"there is no job {id}; it never existed, or its record was purged")
         row = rows[0]
@@ -106,7 +106,8 @@ class Controls:
         ticket = self._core.tickets.get(id)
         if ticket is not None:
             return ticket
-        state = self._brain.store.states([id]).get(id)
+        brain = self._brain
+        state = brain.insist(lambda: brain.store.states([id])).get(id)
         if state is None:
             raise UnknownJob(f"there is no job {id}; it never existed, or its record was purged")
         if State(state) not in TERMINAL:

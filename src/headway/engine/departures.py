@@ -14,7 +14,7 @@ from headway.engine.hands import Hands, Work
 from headway.engine.ledger import Ledger
 from headway.engine.patience import Patient
 from headway.engine.registry import Registry
-from headway.errors import StoreUnavailable
+from headway.errors import StoreBusy, StoreUnavailable
 from headway.store import Store
 from headway.store.records import Batch, Errand
 
@@ -90,8 +90,10 @@ class Departures(Patient):
     def _see_through(self, batch: Batch) -> None:
         try:
             self.store.settle()
-        except StoreUnavailable as error:
+        except StoreBusy as error:
             self.wait_for(lambda: self.store.commit(batch), error)
+        except StoreUnavailable:
+            self.insist(lambda: self.store.commit(batch))
 
     def abandon(self, error: Exception) -> None:
         """There will be no other turn: whoever waits for one hears so."""

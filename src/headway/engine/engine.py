@@ -144,7 +144,9 @@ class Engine:
             self._ring()
             if not self.done.wait(GRACE_S):
                 self.brain.give_up()  # the store is away; what is not stored will be lost leases
-                self.done.wait(GRACE_S)
+                if not self.done.wait(GRACE_S):
+                    self._store.leave()  # it does not answer, and is waited for no longer
+                    self.done.wait(GRACE_S)
         self._end_hands()
         self._store.leave()
         gc.unfreeze()  # what was loaded at the start may go now

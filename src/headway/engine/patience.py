@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import TypeVar
 
-from headway.errors import StoreUnavailable
+from headway.errors import StoreBusy, StoreUnavailable
 
 T = TypeVar("T")
 
@@ -26,6 +26,12 @@ class Patient:
 
     def insist(self, action: Callable[[], T]) -> T:
         """Go on until the store does it. Meanwhile nothing is granted and nobody is told."""
+        try:
+            return action()
+        except StoreBusy as error:
+            return self.wait_for(action, error)
+        except StoreUnavailable:
+            pass  # perhaps only a session was lost, while nobody looked
         try:
             return action()
         except StoreUnavailable as error:

@@ -23,6 +23,7 @@ RARE = (
     "logs", "processes", "settings", "schedules", "schedules_gone", "slots", "slots_gone", "obeyed",
 )  # fmt: skip
 
+TAKEN_OVER = "another engine has taken over this store; this one stops"
 PREPARED = b"take_turn"
 TAKE_TURN = (
     b"select take_turn($1::bigint, $2::bigint, $3::bigint, $4::text, "
@@ -104,7 +105,7 @@ def why_not(db: Connection, name: str, term: int, turn: int) -> None:
     if row == (term, turn):
         return
     if row[0] != term:
-        raise StaleBrain("another engine has taken over this store; this one stops")
+        raise StaleBrain(TAKEN_OVER)
     raise StoreError(
         f"{name} is at turn {row[1]}, not at {turn - 1}: it was set back, or has lost commits in a "
         "failover; start the engine again, so that it goes on from what is there"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from headway.errors import StoreUnavailable
 from headway.store.looking import Looker
@@ -22,7 +22,7 @@ LOAD_ALL_NEW = (
     .replace("{order}", "order by new.xid, new.id limit %(limit)s")
 )
 LOAD_OPEN = sql("load_open").replace("{columns}", COLUMNS)
-LOAD_SOME = f"select {COLUMNS}, null from jobs where id = any(?)"
+LOAD_SOME = f"select {COLUMNS}, null from jobs where id = any(?) order by id"
 ERRANDS = sql("errands")
 READERS = 4
 AT_ONCE = 1_000  # rows in one message, when many are read
@@ -80,7 +80,8 @@ class Reader(Looker):
 
     def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
         with translated(self.name), self._pool.session() as db:
-            return load_new(db, mark, limit)
+            page = load_new(db, mark, limit)
+        return page.jobs, page.mark
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
         return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (list(ids),))]
@@ -93,7 +94,15 @@ class Reader(Looker):
         return None if row is None else str(row[0])
 
 
-def load_new(db: Connection, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+class Page(NamedTuple):
+    """Some new jobs, the mark after them, and whether there may be commands, too."""
+
+    jobs: list[OpenJob]
+    mark: str
+    orders: bool
+
+
+def load_new(db: Connection, mark: str, limit: int) -> Page:
     """One page of what was not seen up to the mark."""
     seen = Mark.parse(mark)
     values = {
@@ -106,10 +115,14 @@ def load_new(db: Connection, mark: str, limit: int) -> tuple[list[OpenJob], str]
     }
     query = LOAD_LATER if seen.under_way == "{}" else LOAD_ALL_NEW
     rows = db.execute(query.encode(), values, binary=True).fetchall()
-    if len(rows) < limit:  # this was the last page
-        if seen.target is not None:
-            return [OpenJob._make(row[:24]) for row in rows], str(Mark(seen.target))
-        return [OpenJob._make(row[:24]) for row in rows], rows[-1][25] if rows else mark
-    last = rows[-1]
-    mark = str(Mark(seen.before, seen.target or last[25], last[24], last[0]))
-    return [OpenJob._make(row[:24]) for row in rows], mark
+    jobs = [OpenJob._make(row[:24]) for row in rows]
+    if len(rows) < limit and seen.target is not None:
+        # This was the last page. What came meanwhile has rung already, so look for it now.
+        more = load_new(db, seen.target, limit - len(rows))
+        return Page(jobs + more.jobs, more.mark, more.orders)
+    if not rows:
+        return Page(jobs, mark, True)
+    xid, snapshot, orders = rows[-1][24:]
+    if len(rows) < limit:
+        return Page(jobs, snapshot, orders)
+    return Page(jobs, str(Mark(seen.before, seen.target or snapshot, xid, rows[-1][0])), orders)

@@ -8,7 +8,7 @@ import socket
 
 import psycopg
 
-from headway.errors import EngineRunning, StoreUnavailable
+from headway.errors import EngineRunning, StaleBrain, StoreUnavailable
 from headway.store.postgres import committing
 from headway.store.postgres.address import Address
 from headway.store.postgres.connection import Connection, connect, cut, is_lost, translated
@@ -18,6 +18,11 @@ from headway.store.records import Batch, Brain, OpenJob
 
 SIT_DOWN_S = 0.5  # for the session of an engine that has just died to be noticed
 LOCK = "hashtext('headway:' || current_schema()), 2"
+# What was restored here may have numbers that this server has not given yet.
+OURS = (
+    "update jobs set xid = pg_current_xact_id() "
+    "where finished_at is null and xid > pg_current_xact_id()"
+)
 
 
 class Seat:
@@ -27,11 +32,13 @@ class Seat:
         self._address = address
         self._name = address.name
         self._db: Connection | None = None
+        self._locked = False  # this session has the lock
         self._session_number = 0
         self._looked_in = 0  # the session in which the engine looked for new jobs last
         self._kept = ""  # the mark that is surely stored
-        self._turn = 0
+        self._term = self._turn = 0
         self._sent: tuple[int, str] | None = None  # the term and the mark of what is under way
+        self.no_orders = False  # the last look has seen that there are no commands
         self._left = False
 
     def take(self) -> Brain:
@@ -47,17 +54,20 @@ class Seat:
                     f"an engine runs on {self._name} already ({holder[0] if holder else ''}); "
                     "stop it first, or only enqueue here"
                 ) from None
+            self._locked = True
             db.execute("set lock_timeout to '10s'")
-            row = db.execute(
-                "update brain set term = term + 1, turn = 0, holder = %s "
-                "returning term, fence, mark, pg_current_snapshot()::text",
-                (f"process {os.getpid()} on {socket.gethostname()}",),
-            ).fetchone()
+            with db.transaction():
+                row = db.execute(
+                    "update brain set term = term + 1, turn = 0, holder = %s "
+                    "returning term, fence, mark, pg_current_snapshot()::text",
+                    (f"process {os.getpid()} on {socket.gethostname()}",),
+                ).fetchone()
+                db.execute(OURS)
             assert row is not None  # the schema puts it there
             term, fence, mark, snapshot = row
             if Mark.parse(mark).is_of_another_server(snapshot):
-                mark = snapshot  # all that was restored here counts as seen, and is loaded
-            self._turn, self._kept = 0, mark
+                mark = ""  # restored here: what has no trail yet is new
+            self._term, self._turn, self._kept = term, 0, mark
             return Brain(term, fence, mark)
 
     def leave(self) -> None:
@@ -79,7 +89,8 @@ class Seat:
         with translated(self._name):
             page = load_new(db, mark, limit)
         self._looked_in = self._session_number
-        return page
+        self.no_orders = not page.orders
+        return page.jobs, page.mark
 
     def send(self, batch: Batch) -> None:
         encoded = committing.Encoded(batch)
@@ -112,18 +123,30 @@ class Seat:
             if self._left:
                 raise StoreUnavailable(f"this engine has left {self._name}")
             self._connect()
-            # If another engine has the lock now, it has a new term, and ours is over.
-            with translated(self._name):
-                self._db.execute(f"select pg_try_advisory_lock({LOCK})".encode())  # type: ignore[union-attr]
         assert self._db is not None
+        if not self._locked:
+            # Our own lost session may still have it, so we try until it is gone. If another engine
+            # has it, there is a new term, and ours is over.
+            with translated(self._name):
+                row = self._db.execute(
+                    f"select term, pg_try_advisory_lock({LOCK}) from brain".encode()
+                ).fetchone()
+            assert row is not None  # the schema puts it there
+            if row[0] != self._term:
+                raise StaleBrain(committing.TAKEN_OVER)
+            self._locked = row[1]
         return self._db
 
     def _connect(self) -> Connection:
         if self._db is not None:
             self._db.close()
         self._db = None
+        self._locked = False
         db = connect(self._address, short_plans=True)
         committing.prepare(db, self._name)
         self._db = db
+        if self._left:  # meanwhile
+            self.leave()
+            raise StoreUnavailable(f"this engine has left {self._name}")
         self._session_number += 1
         return db

@@ -7,7 +7,7 @@ nothing was stored and it is tried again; when it breaks after that, the server 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import psycopg
@@ -83,13 +83,13 @@ class Writer(GroupCommit):
         text = encoded(jobs)
         for attempt in range(TRIES):
             try:
-                return self._try_put(text)
+                return self._try_put(text, jobs)
             except (Lost, StoreBusy):  # Lost: the session died; busy: two waited for each other
                 if attempt == TRIES - 1:
                     raise
         raise AssertionError  # the last attempt returns or raises
 
-    def _try_put(self, text: str) -> list[Receipt]:
+    def _try_put(self, text: str, jobs: Sequence[NewJob]) -> list[Receipt]:
         fresh = self._db is None or is_lost(self._db)
         db = self._session()
         try:
@@ -106,12 +106,12 @@ class Writer(GroupCommit):
         try:
             run(db.pgconn, self.name, self._end())
         except StoreError as error:
-            if not is_lost(db):
-                self._give_up(db)
+            lost = self._give_up(db)
+            # If the session lives, perhaps only the ring has failed, which comes after the commit.
+            if number is not None and not self._was_committed(number.decode(), answers, jobs):
+                if lost:
+                    raise Lost(str(error)) from error
                 raise
-            self._drop()
-            if number is not None and not self._was_committed(number.decode(), answers):
-                raise Lost(str(error)) from error
         return answers
 
     def _session(self) -> Connection:
@@ -137,10 +137,11 @@ class Writer(GroupCommit):
         self._drop()
         return True
 
-    def _was_committed(self, number: str, answers: list[Receipt]) -> bool:
+    def _was_committed(self, number: str, answers: list[Receipt], jobs: Sequence[NewJob]) -> bool:
         """Ask the server what became of a transaction, until it knows."""
         end = time.monotonic() + RESOLVE_S
-        new = [each.id for each in answers if not each.joined]
+        pairs = zip(answers, jobs, strict=True)
+        new = [(each.id, job.created_at) for each, job in pairs if not each.joined]
         while True:
             try:
                 with translated(self.name):
@@ -154,7 +155,7 @@ class Writer(GroupCommit):
                     ) from error
             time.sleep(LOOK_S)
 
-    def _ask(self, number: str, new: list[int]) -> bool:
+    def _ask(self, number: str, new: list[tuple[int, float]]) -> bool:
         db = self._session()
         try:
             row = db.execute("select pg_xact_status(%s::xid8)", (number,)).fetchone()
@@ -165,9 +166,11 @@ class Writer(GroupCommit):
             raise StoreUnavailable("the commit is still under way")
         if state != "committed" or not new:
             return bool(state == "committed")
-        # After a failover another transaction may have got the number: see that it is ours.
+        # After a crash or a failover another transaction may have got the number, and another job
+        # the number of ours: see that it is ours.
         there = db.execute(
-            "select 1 from jobs where id = %s and xid = %s::xid8", (new[0], number)
+            "select 1 from jobs where id = %s and created_at = %s and xid = %s::xid8",
+            (*new[0], number),
         ).fetchone()
         return there is not None
 

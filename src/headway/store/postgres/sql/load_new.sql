@@ -3,8 +3,10 @@
 -- %(target)s, after the last one of the page before. So none is missed, however late its
 -- transaction commits, and none comes twice.
 select {columns}, case when octet_length(args) <= 1000 then args end as args, xid::text as made_by,
-    now.snapshot
-from (select pg_current_snapshot()::text as snapshot offset 0) as now, (
+    now.snapshot, now.orders
+from (
+    select pg_current_snapshot()::text as snapshot, exists (select from commands) as orders offset 0
+) as now, (
     {under_way}
     select * from jobs
     where finished_at is null and xid >= %(next)s::xid8
