@@ -27,7 +27,7 @@ ENGINE: Places = {
     "turn": (Brain, "turn"),
     "settle": (Brain, "_settle"),
     "brain departs": (Brain, "_depart"),
-    "brain arrives": (Brain, "_arrive"),
+    "brain arrives": (Brain, "arrive"),
     "brain acts": (Brain, "_act"),
     "brain hands out": (Brain, "_hand_out"),
     "hands start": (LocalHands, "_start"),

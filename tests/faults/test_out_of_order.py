@@ -171,11 +171,11 @@ def test_what_commits_while_pages_are_read_is_looked_for_after_the_last_of_them(
     real, late = store.load_new, iter(["late"])
 
     def load_new(mark: str, limit: int) -> Any:
-        page, mark = real(mark, limit)
-        if len(page) == limit:
+        news = real(mark, limit)
+        if len(news.jobs) == limit:
             for name in late:
                 engine.put(name)
-        return page, mark
+        return news
 
     with engine.app.running():
         engine.look_only_when_called()

@@ -106,7 +106,7 @@ def test_whoever_asks_for_new_jobs_misses_none(store: Store, other: Store) -> No
         last_turn = False
         while not last_turn:
             last_turn = over.is_set()
-            page, mark = store.load_new(mark, 7)
+            page, mark, _ = store.load_new(mark, 7)
             seen.extend(each.id for each in page)
 
     looking = threading.Thread(target=look)
@@ -116,7 +116,7 @@ def test_whoever_asks_for_new_jobs_misses_none(store: Store, other: Store) -> No
     finally:
         over.set()
         looking.join()
-    page, mark = store.load_new(mark, 1_000_000)
+    page, mark, _ = store.load_new(mark, 1_000_000)
     seen.extend(each.id for each in page)
 
     assert sorted(seen) == all_jobs(store)

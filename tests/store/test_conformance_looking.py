@@ -105,7 +105,7 @@ def test_a_loaded_job_has_all_that_the_engine_needs(engine: Engine) -> None:
         asked="pause",
     )
 
-    [new], mark = engine.store.load_new("", 1)
+    [new], mark, _ = engine.store.load_new("", 1)
     assert list(engine.store.load_open(mark)) == [wanted]
     assert new._replace(args=None) == wanted
     assert new.args in (None, engine.store.payload(number))
@@ -116,7 +116,7 @@ def test_new_jobs_are_loaded_page_by_page(store: Store) -> None:
     numbers = put(store, *[job()] * 5)
     pages, marks = [], [""]
     for _ in range(4):
-        page, mark = store.load_new(marks[-1], 2)
+        page, mark, _ = store.load_new(marks[-1], 2)
         pages.append(numbers_of(page))
         marks.append(mark)
 

@@ -77,6 +77,7 @@ class Brain(Departures):
         self.unknown_types: set[str] = set()
         self.broken: list[tuple[int, int, str]] = []  # waits for a job that cannot complete
         self.news = True  # there may be something new in the store
+        self.orders = False  # commands, too
         self.granting = True
         self.fresh: set[int] = set()  # submitted in this turn, and stored as they stand
         self.own_slots: set[int] = set()
@@ -136,9 +137,9 @@ class Brain(Departures):
         ends = min(len(self._finished), max(FEW, len(self.hand_held) // 2))
         self._take_notes()  # all that was said before those ends
         self._hear_finished(ends, now)
-        if self._calls or self.news:
-            self._arrive()  # they ask the store, and should see what was decided
-        self._hear_calls(now)
+        if self._calls:
+            self.arrive()  # they ask the store, and should see what was decided
+            self._hear_calls(now)
         if self.news:
             self.news = False
             take_in(self, now)
@@ -148,7 +149,7 @@ class Brain(Departures):
         self.outbox.stops += self._settle(now)
         self._depart()
         if not self._finished or self._expected():
-            self._arrive()  # else there is something to think about meanwhile
+            self.arrive()  # else there is something to think about meanwhile
         if self._finished or self._calls or self.news or self._released or self.absences:
             self._released = False
             return now

@@ -22,13 +22,14 @@ from headway.store.records import Batch, Errand
 class Outbox:
     """What is to be done once the decisions behind it are committed."""
 
-    __slots__ = ("acks", "ended", "permits", "stops")
+    __slots__ = ("acks", "at_hand", "ended", "permits", "stops")
 
     def __init__(self) -> None:
         self.permits: list[Permit] = []
         self.stops: list[tuple[int, Stop]] = []
         self.acks: list[tuple[Future[Any], Any]] = []
         self.ended: list[int] = []
+        self.at_hand: dict[int, str] = {}  # payloads of jobs that came in this turn
 
 
 class Departures(Patient):
@@ -51,7 +52,6 @@ class Departures(Patient):
         self.outbox = Outbox()
         self.under_way: Batch | None = None  # sent, and perhaps not committed yet
         self._leaving: Outbox | None = None  # what waits for that
-        self.at_hand: dict[int, str] = {}  # payloads of jobs that came in this turn
         self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
         self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
         self.slots_waiting: dict[Any, Future[Permit]] = {}
@@ -66,7 +66,7 @@ class Departures(Patient):
         """Send what was decided on its way. It is acted on when it has arrived."""
         self.ledger.close(self.batch)
         batch = self.batch
-        self._arrive()
+        self.arrive()
         if not batch.empty():
             batch.term = self.term
             batch.fence = self.core.admission.fence
@@ -77,7 +77,7 @@ class Departures(Patient):
             self.under_way = batch
         self._leaving, self.outbox = self.outbox, Outbox()
 
-    def _arrive(self) -> None:
+    def arrive(self) -> None:
         """What was sent is committed, so act on it."""
         batch, self.under_way = self.under_way, None
         if batch is not None:
@@ -85,7 +85,6 @@ class Departures(Patient):
         outbox, self._leaving = self._leaving, None
         if outbox is not None:
             self._act(outbox)
-            self.at_hand.clear()
 
     def _see_through(self, batch: Batch) -> None:
         try:
@@ -113,7 +112,7 @@ class Departures(Patient):
 
     def _act(self, outbox: Outbox) -> None:
         if outbox.permits:
-            self._hand_out(outbox.permits)
+            self._hand_out(outbox.permits, outbox.at_hand)
         for fence, why in outbox.stops:
             if fence in self.hand_held:
                 self.hands.stop(fence, why)
@@ -123,7 +122,7 @@ class Departures(Patient):
             for tell in self.ended.pop(number, ()):
                 tell()
 
-    def _hand_out(self, permits: list[Permit]) -> None:
+    def _hand_out(self, permits: list[Permit], at_hand: dict[int, str]) -> None:
         jobs: dict[int, Permit] = {}
         for permit in permits:
             number: Any = permit.ticket.id
@@ -138,7 +137,6 @@ class Departures(Patient):
         if not jobs:
             return
         works: list[Work] = []
-        at_hand = self.at_hand
         errands = [Errand(each, at_hand[each], None) for each in jobs if each in at_hand]
         if len(errands) < len(jobs):
             others = [each for each in jobs if each not in at_hand]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,14 +26,14 @@ _spec = msgspec.json.Decoder(Spec)
 
 def take_in(brain: Brain, now: float) -> bool:
     """Submit the jobs that came since the last time. False: there were none."""
-    rows, brain.mark = brain.insist(lambda: brain.store.load_new(brain.mark, CHUNK))
+    rows, brain.mark, orders = brain.insist(lambda: brain.store.load_new(brain.mark, CHUNK))
+    brain.orders = brain.orders or orders
     if not rows:
         return False
     if len(rows) == CHUNK:
         brain.news = True
     held = holders(brain, [row.id for row in rows if row.waits])
-    # After a lost session some jobs come again. One that has ended in this turn still looks open.
-    over = {change.ticket.id for change in brain.core.changes if change.after in TERMINAL}
+    over = _just_ended(brain)
     for row in rows:
         if row.id in brain.core.tickets or row.id in over or row.state in TERMINAL:
             continue
@@ -41,6 +42,16 @@ def take_in(brain: Brain, now: float) -> bool:
         except (TypeError, ValueError, KeyError) as error:
             _turn_away(brain, row, error, now)
     return True
+
+
+def _just_ended(brain: Brain) -> set[Hashable]:
+    """After a lost session some jobs come again, and these still look open in the store."""
+    over = {change.ticket.id for change in brain.core.changes if change.after in TERMINAL}
+    under_way = brain.under_way
+    if under_way is not None:
+        over.update(row[0] for row in under_way.completed)
+        over.update(row[0] for row in under_way.ended)
+    return over
 
 
 def _turn_away(brain: Brain, row: OpenJob, error: Exception, now: float) -> None:
@@ -80,7 +91,7 @@ def _enter(brain: Brain, ticket: Ticket, row: OpenJob, now: float) -> None:
     if ticket.state == row.state:
         brain.fresh.add(row.id)
     if row.args is not None and row.unique_scope is None:  # nobody can replace it any more
-        brain.at_hand[row.id] = row.args
+        brain.outbox.at_hand[row.id] = row.args
 
 
 def remember(brain: Brain, row: OpenJob, *, known: bool = False) -> bool:
@@ -125,6 +136,7 @@ def holders(brain: Brain, ids: list[int]) -> dict[int, list[int]]:
     """
     if not ids:
         return {}
+    brain.arrive()  # what has just completed must not be waited for
     pairs = brain.insist(lambda: brain.store.waits(ids))
     states = brain.insist(lambda: brain.store.states({other for _, other in pairs}))
     held: dict[int, list[int]] = {number: [] for number in ids}
@@ -147,7 +159,11 @@ def obey_commands(brain: Brain, now: float) -> None:
             brain.batch.released.append(number)
             brain.core.cancel(number, now, f"job {other}, which it was to follow, {state}")
     brain.broken.clear()
+    if not brain.orders:
+        return
+    brain.arrive()  # those that were obeyed are gone then
     commands = brain.insist(lambda: brain.store.commands(CHUNK))
+    brain.orders = False
     if len(commands) == CHUNK:
         brain.news = True
     for command in commands:

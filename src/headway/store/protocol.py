@@ -17,6 +17,7 @@ from headway.store.records import (
     Event,
     Job,
     NewJob,
+    News,
     OpenJob,
     Progress,
     Purged,
@@ -109,9 +110,10 @@ class Store(Producing, Looking, Protocol):
     def load_open(self, mark: str) -> Iterator[OpenJob]:
         """The open jobs that were seen up to the mark, in order."""
 
-    def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+    def load_new(self, mark: str, limit: int) -> News:
         """Open jobs that were not seen up to the mark, and the mark after them. Each job comes
-        once, however late it was committed. As many as the limit: there may be more.
+        once, however late it was committed. As many as the limit: there may be more. May be called
+        before `settle`.
         """
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]: ...

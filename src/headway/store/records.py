@@ -128,6 +128,14 @@ class OpenJob(NamedTuple):
     args: str | None = None  # the payload, where a store has it at hand for a new job
 
 
+class News(NamedTuple):
+    """Some jobs that are new, what was seen with them, and whether there may be commands, too."""
+
+    jobs: list[OpenJob]
+    mark: str
+    orders: bool = True
+
+
 class Job(NamedTuple):
     """Everything there is to see about a job, apart from its payload and its history."""
 

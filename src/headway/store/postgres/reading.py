@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from headway.errors import StoreUnavailable
 from headway.store.looking import Looker
 from headway.store.postgres.address import Address
 from headway.store.postgres.connection import Connection, Pool, sql, translated
 from headway.store.postgres.marks import NOTHING, Mark
-from headway.store.records import Errand, OpenJob
+from headway.store.records import Errand, News, OpenJob
 
 COLUMNS = sql("columns").strip()
 LOAD_NEW = sql("load_new").replace("{columns}", COLUMNS)
@@ -78,10 +78,9 @@ class Reader(Looker):
             for row in cursor.stream(LOAD_OPEN.encode(), values, size=AT_ONCE):
                 yield make(row)
 
-    def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+    def load_new(self, mark: str, limit: int) -> News:
         with translated(self.name), self._pool.session() as db:
-            page = load_new(db, mark, limit)
-        return page.jobs, page.mark
+            return load_new(db, mark, limit)
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
         return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (list(ids),))]
@@ -94,15 +93,7 @@ class Reader(Looker):
         return None if row is None else str(row[0])
 
 
-class Page(NamedTuple):
-    """Some new jobs, the mark after them, and whether there may be commands, too."""
-
-    jobs: list[OpenJob]
-    mark: str
-    orders: bool
-
-
-def load_new(db: Connection, mark: str, limit: int) -> Page:
+def load_new(db: Connection, mark: str, limit: int) -> News:
     """One page of what was not seen up to the mark."""
     seen = Mark.parse(mark)
     values = {
@@ -119,10 +110,10 @@ def load_new(db: Connection, mark: str, limit: int) -> Page:
     if len(rows) < limit and seen.target is not None:
         # This was the last page. What came meanwhile has rung already, so look for it now.
         more = load_new(db, seen.target, limit - len(rows))
-        return Page(jobs + more.jobs, more.mark, more.orders)
+        return News(jobs + more.jobs, more.mark, more.orders)
     if not rows:
-        return Page(jobs, mark, True)
+        return News(jobs, mark, True)
     xid, snapshot, orders = rows[-1][24:]
     if len(rows) < limit:
-        return Page(jobs, snapshot, orders)
-    return Page(jobs, str(Mark(seen.before, seen.target or snapshot, xid, rows[-1][0])), orders)
+        return News(jobs, snapshot, orders)
+    return News(jobs, str(Mark(seen.before, seen.target or snapshot, xid, rows[-1][0])), orders)

@@ -1,10 +1,14 @@
-"""The seat of the engine: one session with a lock, a term, and the number of the last turn."""
+"""The seat of the engine: a session with a lock, a term, and the number of the last turn; and one
+to look around with while the other is busy.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import socket
+import threading
+from typing import Any
 
 import psycopg
 
@@ -14,7 +18,7 @@ from headway.store.postgres.address import Address
 from headway.store.postgres.connection import Connection, connect, cut, is_lost, translated
 from headway.store.postgres.marks import Mark
 from headway.store.postgres.reading import load_new
-from headway.store.records import Batch, Brain, OpenJob
+from headway.store.records import Batch, Brain, News
 
 SIT_DOWN_S = 0.5  # for the session of an engine that has just died to be noticed
 LOCK = "hashtext('headway:' || current_schema()), 2"
@@ -32,14 +36,14 @@ class Seat:
         self._address = address
         self._name = address.name
         self._db: Connection | None = None
+        self._lookout: Connection | None = None
         self._locked = False  # this session has the lock
-        self._session_number = 0
-        self._looked_in = 0  # the session in which the engine looked for new jobs last
+        self._sessions = 0  # that there were so far, of both
+        self._looked_in = 0  # how many there were when the engine looked for new jobs last
         self._kept = ""  # the mark that is surely stored
         self._term = self._turn = 0
         self._sent: tuple[int, str] | None = None  # the term and the mark of what is under way
-        self.no_orders = False  # the last look has seen that there are no commands
-        self._left = False
+        self._left = threading.Event()
 
     def take(self) -> Brain:
         """Become the engine, or EngineRunning."""
@@ -72,30 +76,37 @@ class Seat:
 
     def leave(self) -> None:
         """From any thread: a commit that is under way ends with an error."""
-        self._left = True
-        db, self._db = self._db, None
-        if db is not None:
-            cut(db)
-            with contextlib.suppress(psycopg.Error):
-                db.close()
+        self._left.set()
+        sessions = (self._db, self._lookout)
+        self._db = self._lookout = None
+        for db in sessions:
+            if db is not None:
+                cut(db)
+                with contextlib.suppress(psycopg.Error):
+                    db.close()
 
-    def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
-        """In a new session the numbers of transactions may have been given anew, after a crash of
-        the server; what was seen is then what is surely stored, and some jobs come again.
+    def load_new(self, mark: str, limit: int) -> News:
+        """When a session was lost, the numbers of transactions may have been given anew, after a
+        crash of the server; what was seen is then what is surely stored, and some jobs come again.
         """
-        db = self._session()
-        if self._looked_in != self._session_number:
+        db = self._lookout
+        if db is None or is_lost(db):
+            if db is not None:
+                db.close()
+            db = self._lookout = self._new_session()
+            with translated(self._name):
+                self._check_term(db.execute("select term from brain").fetchone())
+        if self._looked_in != self._sessions:
             mark = self._kept
         with translated(self._name):
-            page = load_new(db, mark, limit)
-        self._looked_in = self._session_number
-        self.no_orders = not page.orders
-        return page.jobs, page.mark
+            news = load_new(db, mark, limit)
+        self._looked_in = self._sessions
+        return news
 
     def send(self, batch: Batch) -> None:
         encoded = committing.Encoded(batch)
         db = self._session()
-        mark = encoded.mark if self._looked_in == self._session_number else ""
+        mark = encoded.mark if self._looked_in == self._sessions else ""
         with translated(self._name):
             committing.send(db, encoded.values(self._turn + 1, mark))
         self._sent = (batch.term, mark)
@@ -120,8 +131,6 @@ class Seat:
 
     def _session(self) -> Connection:
         if self._db is None or is_lost(self._db):
-            if self._left:
-                raise StoreUnavailable(f"this engine has left {self._name}")
             self._connect()
         assert self._db is not None
         if not self._locked:
@@ -131,22 +140,29 @@ class Seat:
                 row = self._db.execute(
                     f"select term, pg_try_advisory_lock({LOCK}) from brain".encode()
                 ).fetchone()
-            assert row is not None  # the schema puts it there
-            if row[0] != self._term:
-                raise StaleBrain(committing.TAKEN_OVER)
-            self._locked = row[1]
+            self._locked = self._check_term(row)[1]
         return self._db
+
+    def _check_term(self, row: tuple[Any, ...] | None) -> tuple[Any, ...]:
+        assert row is not None  # the schema puts it there
+        if row[0] != self._term:
+            raise StaleBrain(committing.TAKEN_OVER)
+        return row
 
     def _connect(self) -> Connection:
         if self._db is not None:
             self._db.close()
         self._db = None
         self._locked = False
-        db = connect(self._address, short_plans=True)
+        self._db = db = self._new_session()
         committing.prepare(db, self._name)
-        self._db = db
-        if self._left:  # meanwhile
-            self.leave()
-            raise StoreUnavailable(f"this engine has left {self._name}")
-        self._session_number += 1
         return db
+
+    def _new_session(self) -> Connection:
+        if not self._left.is_set():
+            db = connect(self._address, short_plans=True)
+            self._sessions += 1
+            if not self._left.is_set():
+                return db
+            db.close()
+        raise StoreUnavailable(f"this engine has left {self._name}")

@@ -21,7 +21,7 @@ from headway.store.postgres.schema import prepare
 from headway.store.postgres.seat import Seat
 from headway.store.postgres.writer import Writer
 from headway.store.protocol import Done
-from headway.store.records import Batch, Brain, Command, NewJob, OpenJob, Purged, Receipt
+from headway.store.records import Batch, Brain, NewJob, News, Purged, Receipt
 
 
 class PostgresStore(Reader):
@@ -112,18 +112,10 @@ class PostgresStore(Reader):
             self._seat.leave()
             self._seat = None
 
-    def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+    def load_new(self, mark: str, limit: int) -> News:
         if self._seat is None:
             return super().load_new(mark, limit)
         return self._seat.load_new(mark, limit)
-
-    def commands(self, limit: int) -> list[Command]:
-        """Not asked for again, if the look for jobs just before has seen that there are none."""
-        seat = self._seat
-        if seat is not None and seat.no_orders:
-            seat.no_orders = False
-            return []
-        return super().commands(limit)
 
     def commit(self, batch: Batch) -> None:
         self._the_seat().commit(batch)

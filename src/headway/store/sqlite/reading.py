@@ -13,7 +13,7 @@ import msgspec
 
 from headway.errors import StoreError
 from headway.store.looking import Looker
-from headway.store.records import Brain, Errand, OpenJob
+from headway.store.records import Brain, Errand, News, OpenJob
 from headway.store.sqlite.connection import connect, sql, translated
 
 LOAD_OPEN = sql("load_open")
@@ -92,10 +92,10 @@ class Reader(Looker):
             for row in self._db().execute(LOAD_OPEN, (int(mark or 0),)):
                 yield make(row)
 
-    def load_new(self, mark: str, limit: int) -> tuple[list[OpenJob], str]:
+    def load_new(self, mark: str, limit: int) -> News:
         """Numbers grow in the order of commits here, so the mark is the largest one seen."""
         rows = [OpenJob._make(row) for row in self._rows(LOAD_NEW, (int(mark or 0), limit))]
-        return rows, str(rows[-1].id) if rows else mark
+        return News(rows, str(rows[-1].id) if rows else mark)
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
         return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (self._many(ids),))]
