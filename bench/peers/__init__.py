@@ -11,8 +11,8 @@ product by product, again and again; what the machine does meanwhile thus happen
 The servers that the chosen products need (Redis, PostgreSQL with fsync) are its own.
 
 Headway is there once for each of its stores. Peers on PostgreSQL are compared with Headway on
-PostgreSQL, all others with Headway on SQLite; `headway-limits` and `headway-pg-limits` drain the
-same number of jobs with limits on. A figure is the median of its repeats. A ratio is the median of
+PostgreSQL, all others with Headway on SQLite; `-open` drains jobs of 20 tenants at 50 upstreams,
+`-limits` the same jobs with limits on. A figure is the median of its repeats. A ratio is the median of
 the ratios within each repeat, so that a slow moment counts on both sides; figures of two runs of
 the benchmark are not comparable.
 

@@ -79,17 +79,27 @@ HEADWAY = Product(
     "headway",
     SQLITE,
     ON_DISK,
-    "SQLite, one process with the engine and its local hands",
+    "SQLite, one process with the engine and its local hands, 1,000 tasks at once",
     workloads=tuple(WORKLOADS),
     variant="sqlite",
     jobs={"w1": 4_000, "w1b": 20_000, "w1c": 60_000, "w2": 20_000} | dict.fromkeys(W4, 10_000),
+)
+HEADWAY_OPEN = Product(
+    "headway-open",
+    "headway",
+    SQLITE,
+    ON_DISK,
+    "the jobs of headway-limits, 50 upstreams and 20 tenants shared fairly, with no limits",
+    workloads=("w2",),
+    variant="sqlite-open",
+    jobs={"w2": 20_000},
 )
 HEADWAY_LIMITS = Product(
     "headway-limits",
     "headway",
     SQLITE,
     ON_DISK,
-    "the same with limits that do not bind: a lane, 50 upstreams with pool, pace, breaker,"
+    "the same jobs with limits that do not bind: a lane, 50 upstreams with pool, pace, breaker,"
     " cooldown and a pool for each of 20 tenants",
     workloads=("w2",),
     variant="sqlite-limits",
@@ -100,10 +110,20 @@ HEADWAY_PG = Product(
     "headway",
     POSTGRES,
     ON_DISK,
-    "PostgreSQL, one process with the engine and its local hands",
+    "PostgreSQL, one process with the engine and its local hands, 1,000 tasks at once",
     workloads=tuple(WORKLOADS),
     variant="postgres",
     jobs={"w1b": 10_000, "w1c": 40_000, "w2": 20_000} | dict.fromkeys(W4, 10_000),
+)
+HEADWAY_PG_OPEN = Product(
+    "headway-pg-open",
+    "headway",
+    POSTGRES,
+    ON_DISK,
+    "the jobs of headway-open",
+    workloads=("w2",),
+    variant="postgres-open",
+    jobs={"w2": 20_000},
 )
 HEADWAY_PG_LIMITS = Product(
     "headway-pg-limits",
@@ -115,7 +135,14 @@ HEADWAY_PG_LIMITS = Product(
     variant="postgres-limits",
     jobs={"w2": 20_000},
 )
-OURS = (HEADWAY, HEADWAY_LIMITS, HEADWAY_PG, HEADWAY_PG_LIMITS)
+OURS = (
+    HEADWAY,
+    HEADWAY_OPEN,
+    HEADWAY_LIMITS,
+    HEADWAY_PG,
+    HEADWAY_PG_OPEN,
+    HEADWAY_PG_LIMITS,
+)
 PEERS = (
     Product(
         "huey-sqlite",

@@ -7,8 +7,10 @@ from bench.peers.figures import Cell
 from bench.peers.products import (
     HEADWAY,
     HEADWAY_LIMITS,
+    HEADWAY_OPEN,
     HEADWAY_PG,
     HEADWAY_PG_LIMITS,
+    HEADWAY_PG_OPEN,
     ON_DISK,
     PEERS,
     POSTGRES,
@@ -139,15 +141,22 @@ def test_the_raw_limit_of_postgres_is_no_peer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("plain", "limited"), [(HEADWAY, HEADWAY_LIMITS), (HEADWAY_PG, HEADWAY_PG_LIMITS)]
+    ("plain", "open", "limited"),
+    [
+        (HEADWAY, HEADWAY_OPEN, HEADWAY_LIMITS),
+        (HEADWAY_PG, HEADWAY_PG_OPEN, HEADWAY_PG_LIMITS),
+    ],
 )
-def test_limits_may_cost_a_quarter_of_the_drain(plain: Product, limited: Product) -> None:
+def test_limits_may_cost_a_quarter_of_the_drain(
+    plain: Product, open: Product, limited: Product
+) -> None:
     def verdict(ratio: float) -> bars.Verdict:
-        found = verdicts(ratios={"w2": {limited.name: ratio}}, of=plain)
+        found = verdicts(ratios={"w2": {open.name: 2.0, limited.name: ratio}}, of=plain)
         return found["w2 with limits, share of w2 without"]
 
-    assert (verdict(1.25).measured, verdict(1.25).met) == (0.8, True)
-    assert (verdict(2.0).measured, verdict(2.0).met) == (0.5, False)
+    assert (verdict(2.5).measured, verdict(2.5).met) == (0.8, True)
+    assert (verdict(4.0).measured, verdict(4.0).met) == (0.5, False)
+    assert verdict(4.0).remark == "and 0.25 of plain jobs"
 
 
 def test_headway_with_limits_is_no_peer_of_headway() -> None:

@@ -135,7 +135,10 @@ def test_the_server_ends_with_the_run(tmp_path: Path) -> None:
         psycopg.connect(brief.url)
 
 
-@pytest.mark.parametrize("variant", ["sqlite", "sqlite-limits", "postgres", "postgres-limits"])
+@pytest.mark.parametrize(
+    "variant",
+    ["sqlite", "sqlite-open", "sqlite-limits", "postgres", "postgres-open", "postgres-limits"],
+)
 def test_headway_is_measured_on_each_store_with_and_without_limits(
     variant: str, server: PostgresServer, tmp_path: Path
 ) -> None:

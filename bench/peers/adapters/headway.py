@@ -20,11 +20,20 @@ UNFINISHED = "select count(*) from {} where finished_at is null"
 SITES, TENANTS = 50, 20
 AMPLE = 1_000  # more than an engine runs at once
 
-app = App(surroundings.postgres_url() if STORE == "postgres" else f"sqlite:///{PATH}")
+app = App(surroundings.postgres_url() if STORE == "postgres" else f"sqlite:///{PATH}", tasks=AMPLE)
 
 
-def limited() -> dict[str, Any]:
-    """Declare the limits; returns the options of a job that stands at all of them."""
+def options() -> dict[str, Any]:
+    """Of jobs that stand at an upstream and belong to a tenant; declares the limits, if asked."""
+    if WITH == "limits":
+        declare_limits()
+    return {
+        "upstream": lambda i: f"site-{i % SITES}.example",
+        "tenant": lambda i: f"tenant-{i // SITES % TENANTS}",
+    }
+
+
+def declare_limits() -> None:
     app.lane("default", limit=AMPLE)
     app.upstream(
         "*.example",
@@ -35,13 +44,9 @@ def limited() -> dict[str, Any]:
         cooldown="0.001s",  # the shortest there is
         tenant={"limit": AMPLE},
     )
-    return {
-        "upstream": lambda i: f"site-{i % SITES}.example",
-        "tenant": lambda i: f"tenant-{i // SITES % TENANTS}",
-    }
 
 
-@app.job(type="noop", **(limited() if WITH == "limits" else {}))
+@app.job(type="noop", **(options() if WITH else {}))
 async def noop(i: int) -> None:
     record(i)
 

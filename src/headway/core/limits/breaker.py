@@ -33,8 +33,13 @@ class BreakerRule:
     open_s: float = 60.0
 
 
+GRAIN = 60  # good outcomes in such a part of the window count as one entry, however many there are
+
+
 class Breaker(Limit):
-    __slots__ = ("bad", "outcomes", "probe", "row", "rule", "tripped")
+    """What it has heard is a list of entries: when, how many, good or bad. Bad ones are alone."""
+
+    __slots__ = ("bad", "heard_of", "outcomes", "probe", "row", "rule", "tripped")
 
     name = "breaker"
     stops_online = True
@@ -42,7 +47,8 @@ class Breaker(Limit):
     def __init__(self, rule: BreakerRule) -> None:
         super().__init__()
         self.rule = rule
-        self.outcomes: deque[tuple[float, bool]] = deque()
+        self.outcomes: deque[list[Any]] = deque()
+        self.heard_of = 0  # the sum of the entries
         self.bad = 0
         self.row = 0
         self.tripped = False
@@ -81,15 +87,23 @@ class Breaker(Limit):
             self._count(now, bad=False)
 
     def _count(self, now: float, *, bad: bool) -> None:
-        self.outcomes.append((now, bad))
+        outcomes, window_s = self.outcomes, self.rule.window_s
+        last = outcomes[-1] if outcomes else None
+        if bad or last is None or last[2] or now - last[0] >= window_s / GRAIN:
+            outcomes.append([now, 1, bad])
+        else:
+            last[1] += 1
+        self.heard_of += 1
         self.bad += bad
         self.row = self.row + 1 if bad else 0
-        while self.outcomes and self.outcomes[0][0] <= now - self.rule.window_s:
-            self.bad -= self.outcomes.popleft()[1]
-        self.row = min(self.row, len(self.outcomes))  # what is forgotten is not in a row any more
+        while outcomes[0][0] <= now - window_s:
+            _, count, was_bad = outcomes.popleft()
+            self.heard_of -= count
+            self.bad -= was_bad
+        self.row = min(self.row, self.bad)  # what is forgotten is not in a row any more
 
     def _too_many(self) -> bool:
-        rule, seen = self.rule, len(self.outcomes)
+        rule, seen = self.rule, self.heard_of
         return (
             self.row >= rule.in_a_row
             or (seen >= rule.at_least and self.bad >= rule.share * seen)
@@ -106,25 +120,27 @@ class Breaker(Limit):
         self.opens_at = -INF
         self.probe = None
         self.outcomes.clear()
-        self.bad = self.row = 0
+        self.heard_of = self.bad = self.row = 0
 
     def adopt(self, other: Any) -> None:
         if isinstance(other, Breaker):
-            self.outcomes, self.bad, self.row = other.outcomes, other.bad, other.row
+            self.outcomes, self.heard_of = other.outcomes, other.heard_of
+            self.bad, self.row = other.bad, other.row
             self.tripped, self.probe, self.opens_at = other.tripped, other.probe, other.opens_at
 
     def dump(self) -> Any:
         """The probe is not kept: whoever carried it may be gone, and the next one is another."""
         if not self.tripped and not self.outcomes:
             return None
-        seen = [[at, int(bad)] for at, bad in self.outcomes]
+        seen = list(self.outcomes)
         return {"tripped": self.tripped, "opens_at": max(self.opens_at, 0.0), "seen": seen}
 
     def load(self, state: Any) -> None:
-        self.outcomes = deque((float(at), bool(bad)) for at, bad in state["seen"])
-        self.bad = sum(bad for _, bad in self.outcomes)
+        self.outcomes = deque(list(each) for each in state["seen"] if len(each) == 3)
+        self.heard_of = sum(count for _, count, _ in self.outcomes)
+        self.bad = sum(bad for _, _, bad in self.outcomes)
         self.row = 0
-        for _, bad in self.outcomes:
+        for _, _, bad in self.outcomes:
             self.row = self.row + 1 if bad else 0
         self.tripped = bool(state["tripped"])
         self.opens_at = float(state["opens_at"]) if self.tripped else -INF
