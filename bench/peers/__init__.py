@@ -12,9 +12,9 @@ The servers that the chosen products need (Redis, PostgreSQL with fsync) are its
 
 Headway is there once for each of its stores. Peers on PostgreSQL are compared with Headway on
 PostgreSQL, all others with Headway on SQLite; `-open` drains jobs of 20 tenants at 50 upstreams,
-`-limits` the same jobs with limits on. A figure is the median of its repeats. A ratio is the median of
-the ratios within each repeat, so that a slow moment counts on both sides; figures of two runs of
-the benchmark are not comparable.
+`-limits` the same jobs with limits on. A figure is the median of its repeats. A ratio is the median
+of the ratios within each repeat, so that a slow moment counts on both sides; figures of two runs
+of the benchmark are not comparable.
 
     w1   enqueue one by one: each call returns before the next is made
     w1b  64 enqueues in flight, for products that can await
