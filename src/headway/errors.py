@@ -18,6 +18,12 @@ class StoreUnavailable(StoreError):
     """The store cannot be reached. What is committed is safe; try again when it is back."""
 
 
+class OutcomeUnknown(StoreUnavailable):
+    """The store was lost while it was storing something, and is not back. Perhaps it is stored:
+    look for it before you ask again. After every other error, nothing is.
+    """
+
+
 class StoreFull(StoreUnavailable):
     """There is no space left for the store. Free some; work goes on by itself."""
 

@@ -270,6 +270,8 @@ class Brain(Departures):
         number: Any = change.ticket.id
         if self.ended:
             self.outbox.ended.append(number)
+        if self.at_hand:
+            self.at_hand.take(number)
         if self.waits.any:
             self._end_waits(number, change.after, now)
         extra = self.extras.pop(number, None) if self.extras else None

@@ -10,6 +10,7 @@ from typing import Any
 
 from headway.core import Core, Outcome, Permit
 from headway.core.ticket import Stop
+from headway.engine.at_hand import AtHand
 from headway.engine.hands import Hands, Work
 from headway.engine.ledger import Ledger
 from headway.engine.patience import Patient
@@ -22,14 +23,13 @@ from headway.store.records import Batch, Errand
 class Outbox:
     """What is to be done once the decisions behind it are committed."""
 
-    __slots__ = ("acks", "at_hand", "ended", "permits", "stops")
+    __slots__ = ("acks", "ended", "permits", "stops")
 
     def __init__(self) -> None:
         self.permits: list[Permit] = []
         self.stops: list[tuple[int, Stop]] = []
         self.acks: list[tuple[Future[Any], Any]] = []
         self.ended: list[int] = []
-        self.at_hand: dict[int, str] = {}  # payloads of jobs that came in this turn
 
 
 class Departures(Patient):
@@ -50,6 +50,7 @@ class Departures(Patient):
         super().__init__()
         self.batch = Batch(term=0)
         self.outbox = Outbox()
+        self.at_hand = AtHand()
         self.under_way: Batch | None = None  # sent, and perhaps not committed yet
         self._leaving: Outbox | None = None  # what waits for that
         self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
@@ -112,7 +113,7 @@ class Departures(Patient):
 
     def _act(self, outbox: Outbox) -> None:
         if outbox.permits:
-            self._hand_out(outbox.permits, outbox.at_hand)
+            self._hand_out(outbox.permits)
         for fence, why in outbox.stops:
             if fence in self.hand_held:
                 self.hands.stop(fence, why)
@@ -122,7 +123,7 @@ class Departures(Patient):
             for tell in self.ended.pop(number, ()):
                 tell()
 
-    def _hand_out(self, permits: list[Permit], at_hand: dict[int, str]) -> None:
+    def _hand_out(self, permits: list[Permit]) -> None:
         jobs: dict[int, Permit] = {}
         for permit in permits:
             number: Any = permit.ticket.id
@@ -137,9 +138,15 @@ class Departures(Patient):
         if not jobs:
             return
         works: list[Work] = []
-        errands = [Errand(each, at_hand[each], None) for each in jobs if each in at_hand]
-        if len(errands) < len(jobs):
-            others = [each for each in jobs if each not in at_hand]
+        errands: list[Errand] = []
+        others: list[int] = []
+        for number in jobs:
+            args = self.at_hand.take(number)
+            if args is None:
+                others.append(number)
+            else:
+                errands.append(Errand(number, args, None))
+        if others:
             errands += self.insist(lambda: self.store.errands(others))
         for errand in errands:
             permit = jobs.pop(errand.id)

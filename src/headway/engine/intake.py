@@ -91,7 +91,7 @@ def _enter(brain: Brain, ticket: Ticket, row: OpenJob, now: float) -> None:
     if ticket.state == row.state:
         brain.fresh.add(row.id)
     if row.args is not None and row.unique_scope is None:  # nobody can replace it any more
-        brain.outbox.at_hand[row.id] = row.args
+        brain.at_hand.keep(row.id, row.args)
 
 
 def remember(brain: Brain, row: OpenJob, *, known: bool = False) -> bool:

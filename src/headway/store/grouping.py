@@ -20,6 +20,9 @@ from headway.errors import StoreError
 from headway.store.protocol import Done
 from headway.store.records import NewJob
 
+CLOSE_S = 10.0  # for what is being stored when the store is closed
+INTERRUPT_S = 0.5
+
 
 class Request:
     """Something to be committed: either plain jobs, which are inserted all together, or a function
@@ -140,13 +143,22 @@ class GroupCommit(ABC):
         self._ringing = False
         self._ring()
 
+    def interrupt(self) -> None:  # noqa: B027 - not every store can
+        """From another thread: whoever waits for the store shall wait no longer."""
+
     def close(self) -> None:
-        with self._lock:
-            if self._closed:
-                return
-            self._flush()
+        if not self._lock.acquire(timeout=CLOSE_S):
             self._closed = True
+            self.interrupt()
+            while not self._lock.acquire(timeout=INTERRUPT_S):
+                self.interrupt()  # it was just beginning a new session
+        try:
+            if not self._closed:
+                self._flush()
+                self._closed = True
             self._drop()
+        finally:
+            self._lock.release()
         if self._thread is not None:
             self._work.release()
             self._thread.join()
@@ -171,15 +183,15 @@ class GroupCommit(ABC):
         if not requests:
             return
         if self._closed:
-            _finish_all(requests, StoreError(f"{self.name} is closed here; open the app again"))
+            finish_all(requests, StoreError(f"{self.name} is closed here; open the app again"))
             return
         try:
             self._commit(requests)
         except self.SAME_FOR_ALL as error:  # and nobody should wait for it again
-            _finish_all(requests, error)
+            finish_all(requests, error)
         except Exception as error:
             if len(requests) == 1:
-                _finish_all(requests, error)
+                finish_all(requests, error)
             else:
                 for request in requests:  # each alone, so that the error meets its own cause
                     self._try_alone(request)
@@ -188,14 +200,14 @@ class GroupCommit(ABC):
         try:
             self._commit([request])
         except Exception as error:
-            _finish_all([request], error)
+            finish_all([request], error)
 
     def _committed(self, requests: list[Request]) -> None:
-        _finish_all(requests)
+        finish_all(requests)
         self._ringing = self._ringing or any(request.rings for request in requests)
 
 
-def _finish_all(requests: list[Request], error: BaseException | None = None) -> None:
+def finish_all(requests: list[Request], error: BaseException | None = None) -> None:
     for request in requests:
         if error is not None:
             request.value, request.error = None, error

@@ -5,14 +5,13 @@ so a turn whose answer was lost is simply sent again.
 
 from __future__ import annotations
 
-import select
 from typing import Any
 
 import msgspec
 
 from headway.errors import StaleBrain, StoreError
 from headway.store.encoding import rows_of
-from headway.store.postgres.connection import Connection, Refusal, checked
+from headway.store.postgres.connection import Connection, Refusal, answer_of, checked
 from headway.store.postgres.inserting import NUL, refusal
 from headway.store.postgres.inserting import encoded as encoded_jobs
 from headway.store.records import Batch
@@ -27,7 +26,7 @@ TAKEN_OVER = "another engine has taken over this store; this one stops"
 PREPARED = b"take_turn"
 TAKE_TURN = (
     b"select take_turn($1::bigint, $2::bigint, $3::bigint, $4::text, "
-    b"$5::jsonb, $6::jsonb, $7::jsonb, $8::jsonb, $9::jsonb)"
+    b"$5::jsonb, $6::jsonb, $7::jsonb, $8::jsonb, $9::jsonb, $10::text)"
 )
 
 _encode = msgspec.json.encode
@@ -48,8 +47,8 @@ class Encoded:
             rest["jobs"] = msgspec.Raw(encoded_jobs(batch.jobs).encode())
         self.lists.append(_text(rest))
 
-    def values(self, turn: int, mark: str) -> list[Any]:
-        return [self.term, b"%d" % turn, self.fence, mark.encode() or None, *self.lists]
+    def values(self, turn: int, mark: str, place: bytes | None) -> list[Any]:
+        return [self.term, b"%d" % turn, self.fence, mark.encode() or None, *self.lists, place]
 
 
 def _text(rows: Any) -> bytes | None:
@@ -80,20 +79,12 @@ def send(db: Connection, values: list[Any]) -> None:
     db.pgconn.send_query_prepared(PREPARED, values)
 
 
-def was_taken(db: Connection, name: str) -> bool:
-    """The answer to what was sent. False: this turn was taken before, or the term is over."""
-    pgconn = db.pgconn
-    poll = select.poll()
-    poll.register(pgconn.socket, select.POLLIN)
-    while pgconn.is_busy():
-        poll.poll()  # without Python's global lock, which `get_result` would hold
-        pgconn.consume_input()
-    result = pgconn.get_result()
-    assert result is not None  # something was sent
-    while pgconn.get_result() is not None:
-        pass  # the end of the answer
+def answer(db: Connection, name: str) -> bytes | None:
+    """The place of the brain, to be sent with the next turn. None: this turn was taken before, or
+    the term is over.
+    """
     try:
-        return checked(pgconn, name, result).get_value(0, 0) == b"t"
+        return answer_of(db, name).get_value(0, 0)
     except Refusal as error:
         raise refusal(str(error)) from None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import socket
 import threading
 from collections import deque
@@ -13,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 import psycopg
-from psycopg.pq import ConnStatus, DiagnosticField, Escaping, ExecStatus
+from psycopg.pq import ConnStatus, DiagnosticField, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
 from headway import errors
@@ -133,8 +134,20 @@ def checked(pgconn: PGconn, name: str, result: PGresult) -> PGresult:
     raise failure(name, code.decode() if code else LOST, said)
 
 
-def literal(pgconn: PGconn, text: str) -> str:
-    return Escaping(pgconn).escape_literal(text.encode()).decode()
+def answer_of(db: Connection, name: str) -> PGresult:
+    """To what was sent before. Python's global lock is free meanwhile."""
+    pgconn = db.pgconn
+    poll = select.poll()
+    with translated(name):
+        poll.register(pgconn.socket, select.POLLIN)
+        while pgconn.is_busy():
+            poll.poll()  # `get_result` would wait with the lock held
+            pgconn.consume_input()
+        result = pgconn.get_result()
+        assert result is not None  # something was sent
+        while pgconn.get_result() is not None:
+            pass  # the end of the answer
+    return checked(pgconn, name, result)
 
 
 def is_lost(db: Connection) -> bool:

@@ -12,6 +12,7 @@ from headway.store.encoding import duplicate, job_row
 from headway.store.records import NewJob, Receipt
 
 _encode = msgspec.json.encode
+_decode = msgspec.json.decode
 NUL = "\\u0000"
 
 
@@ -49,6 +50,22 @@ def receipts(rows: Iterable[Sequence[Any]]) -> list[Receipt]:
     return answers
 
 
+def answers(text: str) -> list[Receipt]:
+    """What `put_once` answered: for each job its number, or the number of the one it has joined in
+    an array with why it was refused.
+    """
+    receipts = []
+    for each in _decode(text):
+        if type(each) is int:
+            receipts.append(Receipt(each))
+        else:
+            number, refused = each
+            if refused is not None:
+                raise refusal(refused)
+            receipts.append(Receipt(number, joined=True))
+    return receipts
+
+
 def refusal(text: str) -> DuplicateJob:
-    number, running, key = msgspec.json.decode(text)
+    number, running, key = _decode(text)
     return duplicate(number, key, running=running)

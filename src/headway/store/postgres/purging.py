@@ -33,5 +33,6 @@ def purge(db: Connection, completed_before: float, failed_before: float, now: fl
             "and not exists (select from jobs where jobs.batch = batches.id)",
             (oldest,),
         )
+        db.execute("delete from producers where at < now() - interval '1 day'")
         events = db.execute(EVENTS, {"before": oldest, "limit": CHUNK}).rowcount
     return Purged(len(ids), events, results)

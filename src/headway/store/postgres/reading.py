@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from psycopg.adapt import Transformer
+
 from headway.errors import StoreUnavailable
 from headway.store.looking import Looker
 from headway.store.postgres.address import Address
-from headway.store.postgres.connection import Connection, Pool, sql, translated
+from headway.store.postgres.connection import Connection, Pool, checked, sql, translated
 from headway.store.postgres.marks import NOTHING, Mark
 from headway.store.records import Errand, News, OpenJob
 
@@ -19,11 +21,12 @@ LOAD_LATER = LOAD_NEW.replace("{under_way}", "").replace("{end}", "").replace("{
 LOAD_ALL_NEW = (
     LOAD_NEW.replace("{under_way}", sql("load_under_way"))
     .replace("{end}", ")")
-    .replace("{order}", "order by new.xid, new.id limit %(limit)s")
+    .replace("{order}", "order by new.xid, new.id limit $5")
 )
 LOAD_OPEN = sql("load_open").replace("{columns}", COLUMNS)
 LOAD_SOME = f"select {COLUMNS}, null from jobs where id = any(?) order by id"
 ERRANDS = sql("errands")
+LATER, ALL_NEW = b"load_later", b"load_all_new"
 READERS = 4
 AT_ONCE = 1_000  # rows in one message, when many are read
 
@@ -80,7 +83,7 @@ class Reader(Looker):
 
     def load_new(self, mark: str, limit: int) -> News:
         with translated(self.name), self._pool.session() as db:
-            return load_new(db, mark, limit)
+            return load_new(db, self.name, mark, limit)
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
         return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (list(ids),))]
@@ -93,23 +96,39 @@ class Reader(Looker):
         return None if row is None else str(row[0])
 
 
-def load_new(db: Connection, mark: str, limit: int) -> News:
-    """One page of what was not seen up to the mark."""
+def prepare_looking(db: Connection, name: str) -> None:
+    """For a session that looks again and again."""
+    for statement, query in ((LATER, LOAD_LATER), (ALL_NEW, LOAD_ALL_NEW)):
+        checked(db.pgconn, name, db.pgconn.prepare(statement, query.encode()))
+
+
+def load_new(db: Connection, name: str, mark: str, limit: int, *, prepared: bool = False) -> News:
+    """One page of what was not seen up to the mark. By hand, since somebody waits for it: that
+    takes a third less time than a cursor.
+    """
     seen = Mark.parse(mark)
-    values = {
-        "next": seen.next_xid,
-        "under_way": seen.under_way,
-        "target": seen.target,
-        "after_xid": seen.after_xid,
-        "after_id": seen.after_id,
-        "limit": limit,
-    }
-    query = LOAD_LATER if seen.under_way == "{}" else LOAD_ALL_NEW
-    rows = db.execute(query.encode(), values, binary=True).fetchall()
+    values: list[Any] = [
+        seen.next_xid.encode(),
+        None if seen.target is None else seen.target.encode(),
+        seen.after_xid.encode(),
+        b"%d" % seen.after_id,
+        b"%d" % limit,
+    ]
+    statement, query = LATER, LOAD_LATER
+    if seen.under_way != "{}":
+        statement, query = ALL_NEW, LOAD_ALL_NEW
+        values.append(seen.under_way.encode())
+    if prepared:
+        result = db.pgconn.exec_prepared(statement, values, result_format=1)
+    else:
+        result = db.pgconn.exec_params(query.encode(), values, result_format=1)
+    transformer = Transformer.from_context(db)
+    transformer.set_pgresult(checked(db.pgconn, name, result))
+    rows = transformer.load_rows(0, result.ntuples, tuple)
     jobs = [OpenJob._make(row[:24]) for row in rows]
     if len(rows) < limit and seen.target is not None:
         # This was the last page. What came meanwhile has rung already, so look for it now.
-        more = load_new(db, seen.target, limit - len(rows))
+        more = load_new(db, name, seen.target, limit - len(rows), prepared=prepared)
         return News(jobs + more.jobs, more.mark, more.orders)
     if not rows:
         return News(jobs, mark, True)

@@ -17,7 +17,7 @@ from headway.store.postgres import committing
 from headway.store.postgres.address import Address
 from headway.store.postgres.connection import Connection, connect, cut, is_lost, translated
 from headway.store.postgres.marks import Mark
-from headway.store.postgres.reading import load_new
+from headway.store.postgres.reading import load_new, prepare_looking
 from headway.store.records import Batch, Brain, News
 
 SIT_DOWN_S = 0.5  # for the session of an engine that has just died to be noticed
@@ -42,6 +42,7 @@ class Seat:
         self._looked_in = 0  # how many there were when the engine looked for new jobs last
         self._kept = ""  # the mark that is surely stored
         self._term = self._turn = 0
+        self._place: bytes | None = None  # of the brain in its table
         self._sent: tuple[int, str] | None = None  # the term and the mark of what is under way
         self._left = threading.Event()
 
@@ -95,11 +96,12 @@ class Seat:
                 db.close()
             db = self._lookout = self._new_session()
             with translated(self._name):
+                prepare_looking(db, self._name)
                 self._check_term(db.execute("select term from brain").fetchone())
         if self._looked_in != self._sessions:
             mark = self._kept
         with translated(self._name):
-            news = load_new(db, mark, limit)
+            news = load_new(db, self._name, mark, limit, prepared=True)
         self._looked_in = self._sessions
         return news
 
@@ -108,7 +110,7 @@ class Seat:
         db = self._session()
         mark = encoded.mark if self._looked_in == self._sessions else ""
         with translated(self._name):
-            committing.send(db, encoded.values(self._turn + 1, mark))
+            committing.send(db, encoded.values(self._turn + 1, mark, self._place))
         self._sent = (batch.term, mark)
 
     def settle(self) -> None:
@@ -120,7 +122,8 @@ class Seat:
             raise StoreUnavailable(f"this engine has left {self._name}")
         turn = self._turn + 1
         with translated(self._name):
-            if not committing.was_taken(db, self._name):
+            self._place = committing.answer(db, self._name)
+            if self._place is None:
                 committing.why_not(db, self._name, sent[0], turn)
         self._turn = turn
         self._kept = sent[1] or self._kept

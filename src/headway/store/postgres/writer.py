@@ -1,46 +1,46 @@
-"""Producers of this process: group commit, and what became of a commit whose answer was lost.
+"""Producers of this process: group commit, and what became of a call whose answer was lost.
 
-A transaction is told to commit only when its number is known. So when the line breaks before that,
-nothing was stored and it is tried again; when it breaks after that, the server is asked.
+Each call is one statement with the token of this writer and a number. A call that is made again
+with the same number changes nothing and gets the same answer (`put_once`), so when the line breaks
+it is simply made again.
 """
 
 from __future__ import annotations
 
+import select
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import count
+from uuid import uuid4
 
-import psycopg
-from psycopg.pq.abc import PGresult
-
-from headway.errors import StoreBusy, StoreError, StoreUnavailable
-from headway.store.grouping import GroupCommit, Request
+from headway.errors import OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable
+from headway.store.grouping import GroupCommit, Request, finish_all
 from headway.store.postgres.address import Address
 from headway.store.postgres.connection import (
     Connection,
-    Refusal,
+    answer_of,
+    checked,
     connect,
     cut,
     is_lost,
-    literal,
-    run,
     translated,
 )
-from headway.store.postgres.inserting import encoded, receipts, refusal
+from headway.store.postgres.inserting import answers, encoded
 from headway.store.records import NewJob, Receipt
 
-PUT = "begin; select job, joined, refused, pg_current_xact_id_if_assigned() from put({})"
-TRIES = 3
+TRIES = 3  # when two wait for each other
 RESOLVE_S = 20.0  # how long a lost answer is asked for
 LOOK_S = 0.05
+LOOK = "look for the jobs before you enqueue them again"
+INTERRUPTED = f"interrupted; {LOOK}"
 
-
-class Lost(StoreUnavailable):
-    """The line broke, and surely nothing was stored."""
+PUT = b"put"
+PUT_ONCE = b"select answers, place from put_once($1, $2, $3, $4)"
+RING = b"ring"
 
 
 class Writer(GroupCommit):
-    """One session. `ring_here`: whether the engine is in this process and hears by itself."""
+    """One session. `rings_here`: whether the engine is in this process and hears by itself."""
 
     SAME_FOR_ALL = (StoreUnavailable,)
 
@@ -51,21 +51,50 @@ class Writer(GroupCommit):
         self._address = address
         self._rings_here = rings_here
         self._db: Connection | None = None
+        self._token = str(uuid4()).encode()
+        self._numbers = count(1)
+        self._sent = 0  # the last number that a server may have heard
+        self._place: bytes | None = None  # of our row in the table of producers
+        self._ringing_out = False  # the bell was rung, and the answer to that not yet read
 
     def _run_alone(self, request: Request) -> bool:
         if request.jobs is None:
             return False
-        request.value = self._put(request.jobs)
+        request.value = self._put(request.jobs, next(self._numbers))
         return True
 
     def _commit(self, requests: list[Request]) -> None:
-        answers = iter(self._put([job for each in requests if each.jobs for job in each.jobs]))
+        jobs = [job for each in requests if each.jobs for job in each.jobs]
+        number = next(self._numbers)
+        try:
+            self._hand_out(requests, self._put(jobs, number))
+        except Exception:
+            raise
+        except BaseException:  # Ctrl-C, perhaps just after it was stored: the others must know
+            self._find_out(requests, jobs, number)
+            raise
+
+    def _find_out(self, requests: list[Request], jobs: list[NewJob], number: int) -> None:
+        """What is left unfinished is put again by whoever comes next, so it must not be stored."""
+        try:
+            self._hand_out(requests, self._put(jobs, number))
+        except StoreUnavailable as error:
+            finish_all(requests, error)
+        except Exception:  # it was refused, and each should be tried alone
+            return
+        except BaseException:  # Ctrl-C again
+            finish_all(requests, OutcomeUnknown(f"an enqueue in {self.name} was {INTERRUPTED}"))
+            raise
+
+    def _hand_out(self, requests: list[Request], receipts: list[Receipt]) -> None:
+        each = iter(receipts)
         for request in requests:
-            request.value = [next(answers) for _ in request.jobs or ()]
+            request.value = [next(each) for _ in request.jobs or ()]
         self._committed(requests)
 
     def _drop(self) -> None:
         db, self._db = self._db, None
+        self._ringing_out = False
         if db is not None:
             db.close()
 
@@ -77,115 +106,79 @@ class Writer(GroupCommit):
 
     # ------------------------------------------------------------------ under the lock
 
-    def _put(self, jobs: list[NewJob] | Any) -> list[Receipt]:
+    def _put(self, jobs: Sequence[NewJob], number: int) -> list[Receipt]:
         if not jobs:
             return []
-        text = encoded(jobs)
-        for attempt in range(TRIES):
+        values = [self._token, b"%d" % number, encoded(jobs).encode()]
+        heard = self._sent == number  # a server may have, although there was no answer
+        end = time.monotonic() + RESOLVE_S
+        for attempt in count(1):
+            db: Connection | None = None
             try:
-                return self._try_put(text, jobs)
-            except (Lost, StoreBusy):  # Lost: the session died; busy: two waited for each other
-                if attempt == TRIES - 1:
+                db = self._session()
+                self._sent = number
+                return answers(self._call(db, values))
+            except StoreUnavailable as error:
+                again = isinstance(error, StoreBusy) and attempt < TRIES
+                if db is not None and is_lost(db):
+                    heard = again = True
+                elif heard:  # it waits for the session that is lost, or the server is away
+                    again = True
+                    time.sleep(LOOK_S)
+                over = time.monotonic() > end or self._closed
+                if over and heard:
+                    raise OutcomeUnknown(
+                        f"{self.name} was lost during an enqueue and is not back ({error}); {LOOK}"
+                    ) from error
+                if over or not again:
                     raise
-        raise AssertionError  # the last attempt returns or raises
+        raise AssertionError  # it counts for ever
 
-    def _try_put(self, text: str, jobs: Sequence[NewJob]) -> list[Receipt]:
-        fresh = self._db is None or is_lost(self._db)
-        db = self._session()
-        try:
-            result = run(db.pgconn, self.name, PUT.format(literal(db.pgconn, text)))
-            answers = receipts(_rows(result))
-        except BaseException as error:
-            lost = self._give_up(db)
-            if isinstance(error, Refusal):
-                raise refusal(str(error)) from None
-            if lost and not fresh and isinstance(error, StoreUnavailable):
-                raise Lost(str(error)) from error
-            raise
-        number = result.get_value(0, 3)
-        try:
-            run(db.pgconn, self.name, self._end())
-        except StoreError as error:
-            lost = self._give_up(db)
-            # If the session lives, perhaps only the ring has failed, which comes after the commit.
-            if number is not None and not self._was_committed(number.decode(), answers, jobs):
-                if lost:
-                    raise Lost(str(error)) from error
-                raise
-        return answers
+    def _call(self, db: Connection, values: list[bytes]) -> str:
+        pgconn = db.pgconn
+        with translated(self.name):
+            result = pgconn.exec_prepared(PUT, [*values, self._place])  # type: ignore[list-item]
+        checked(pgconn, self.name, result)
+        text, self._place = result.get_value(0, 0), result.get_value(0, 1)
+        if not self._rings_here():
+            with translated(self.name):  # nobody waits for the answer to this
+                pgconn.send_query_prepared(RING, [])
+            self._ringing_out = True
+        assert text is not None  # at least one job was put
+        return text.decode()
 
     def _session(self) -> Connection:
+        """One that is alive, as far as can be seen without asking the server."""
+        db = self._db
+        if db is not None:
+            try:
+                self._read_what_is_there(db)
+            except StoreError:
+                self._drop()
         if self._db is None or is_lost(self._db):
             self._drop()
             self._db = connect(self._address, short_plans=True)
+            try:
+                self._prepare(self._db)
+            except BaseException:
+                self._drop()
+                raise
         return self._db
 
-    def _end(self) -> str:
-        """The ring comes after the commit: inside of it, it would hold up everybody's commits."""
-        if self._rings_here():
-            return "commit"
-        return f"commit; select pg_notify('{self._address.channel}', '')"
+    def _prepare(self, db: Connection) -> None:
+        ring = f"select pg_notify('{self._address.channel}', '')".encode()
+        for name, query in ((PUT, PUT_ONCE), (RING, ring)):
+            with translated(self.name):
+                result = db.pgconn.prepare(name, query)
+            checked(db.pgconn, self.name, result)
 
-    def _give_up(self, db: Connection) -> bool:
-        """Take back what is not committed. True: the session is lost."""
-        try:
-            if not is_lost(db):
-                run(db.pgconn, self.name, "rollback")
-                return False
-        except StoreError:
-            pass
-        self._drop()
-        return True
-
-    def _was_committed(self, number: str, answers: list[Receipt], jobs: Sequence[NewJob]) -> bool:
-        """Ask the server what became of a transaction, until it knows."""
-        end = time.monotonic() + RESOLVE_S
-        pairs = zip(answers, jobs, strict=True)
-        new = [(each.id, job.created_at) for each, job in pairs if not each.joined]
-        while True:
-            try:
-                with translated(self.name):
-                    return self._ask(number, new)
-            except StoreUnavailable as error:
-                self._drop()
-                if time.monotonic() > end or self._closed:
-                    raise StoreUnavailable(
-                        f"{self.name} was lost during a commit and is not back ({error}); look "
-                        "for the jobs before you enqueue them again"
-                    ) from error
-            time.sleep(LOOK_S)
-
-    def _ask(self, number: str, new: list[tuple[int, float]]) -> bool:
-        db = self._session()
-        try:
-            row = db.execute("select pg_xact_status(%s::xid8)", (number,)).fetchone()
-        except psycopg.errors.InvalidParameterValue:  # a number that this server never gave
-            return False
-        state = None if row is None else row[0]
-        if state == "in progress":
-            raise StoreUnavailable("the commit is still under way")
-        if state != "committed" or not new:
-            return bool(state == "committed")
-        # After a crash or a failover another transaction may have got the number, and another job
-        # the number of ours: see that it is ours.
-        there = db.execute(
-            "select 1 from jobs where id = %s and created_at = %s and xid = %s::xid8",
-            (*new[0], number),
-        ).fetchone()
-        return there is not None
-
-
-def _rows(result: PGresult) -> list[tuple[int | None, bool, str | None]]:
-    """By hand: there are three columns, and many rows."""
-    value = result.get_value
-    rows = []
-    for row in range(result.ntuples):
-        number, refused = value(row, 0), value(row, 2)
-        rows.append(
-            (
-                None if number is None else int(number),
-                value(row, 1) == b"t",
-                None if refused is None else refused.decode(),
-            )
-        )
-    return rows
+    def _read_what_is_there(self, db: Connection) -> None:
+        """The answer to the last ring, and what a server says that goes away."""
+        if self._ringing_out:
+            self._ringing_out = False
+            answer_of(db, self.name)
+        poll = select.poll()
+        with translated(self.name):  # its last words come first, and then that it is gone
+            poll.register(db.pgconn.socket, select.POLLIN)
+            while poll.poll(0):
+                db.pgconn.consume_input()

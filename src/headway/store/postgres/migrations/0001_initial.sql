@@ -115,6 +115,12 @@ create table commands (
     verb text not null, target text not null, args text not null
 );
 
+-- Who enqueues, in a session of Headway's: the number of the last call, and what was answered.
+create table producers (
+    token uuid primary key, number bigint not null, at timestamptz not null, answers text
+) with (fillfactor = 20);
+alter table producers alter column answers set storage external;
+
 -- One row. `turn` counts the commits of a term: an engine that does not know whether its last one
 -- was heard finds out by asking again.
 create table brain (

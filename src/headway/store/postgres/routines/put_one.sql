@@ -1,7 +1,7 @@
 -- One job that may have to wait for others, or be there already.
 create or replace function put_one(new jsonb)
 returns table (job bigint, joined boolean, refused text)
-language plpgsql set search_path from current as $$
+language plpgsql as $$
 #variable_conflict use_column
 declare
     wanted constant text := new ->> 10;

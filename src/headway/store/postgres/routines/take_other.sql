@@ -1,6 +1,6 @@
 -- What is rarer still, and does not belong to a job.
 create or replace function take_other(rest jsonb) returns void
-language plpgsql set search_path from current as $$
+language plpgsql as $$
 #variable_conflict use_column
 declare
     refusal text;

@@ -1,6 +1,6 @@
 -- What is rare in a turn, by the name of its list.
 create or replace function take_rest(rest jsonb) returns void
-language plpgsql set search_path from current as $$
+language plpgsql as $$
 #variable_conflict use_column
 begin
     if rest ? 'reopened' then

@@ -1,21 +1,31 @@
 -- All that one turn of the engine decided. Says false, and changes nothing, when the term is over
 -- or this turn was taken already. Most turns grant, complete and say so; `its_rest` has what is rare.
+-- `its_place` is where the row of the brain was last: without it, all its versions would be read
+-- that some old transaction elsewhere keeps alive. Answers where it is now.
 create or replace function take_turn(
     its_term bigint, its_turn bigint, its_fence bigint, its_mark text,
-    its_granted jsonb, its_completed jsonb, its_events jsonb, its_gates jsonb, its_rest jsonb
-) returns boolean
-language plpgsql set search_path from current as $$
+    its_granted jsonb, its_completed jsonb, its_events jsonb, its_gates jsonb, its_rest jsonb,
+    its_place text
+) returns text
+language plpgsql as $$
 #variable_conflict use_column
 declare
     many constant bigint := coalesce(jsonb_array_length(its_events), 0);
     base bigint;
+    place text;
 begin
     update brain set turn = its_turn, fence = greatest(fence, its_fence),
         mark = coalesce(its_mark, mark), last_event = last_event + many
-    where term = its_term and turn = its_turn - 1
-    returning last_event - many into base;
+    where ctid = its_place::tid and term = its_term and turn = its_turn - 1
+    returning last_event - many, ctid::text into base, place;
     if not found then
-        return false;
+        update brain set turn = its_turn, fence = greatest(fence, its_fence),
+            mark = coalesce(its_mark, mark), last_event = last_event + many
+        where term = its_term and turn = its_turn - 1
+        returning last_event - many, ctid::text into base, place;
+    end if;
+    if not found then
+        return null;
     end if;
     if its_rest is not null then
         perform take_rest(its_rest);
@@ -45,5 +55,5 @@ begin
         from jsonb_array_elements(its_gates) as v where v ->> 3 is not null
         on conflict (kind, name, tenant) do update set state = excluded.state;
     end if;
-    return true;
+    return place;
 end $$;

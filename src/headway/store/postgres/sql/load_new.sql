@@ -1,7 +1,7 @@
 -- The jobs whose transactions ended after a snapshot was taken: those that were under way then, and
--- those that began later (from %(next)s on). Page by page they are those that were visible at
--- %(target)s, after the last one of the page before. So none is missed, however late its
--- transaction commits, and none comes twice.
+-- those that began later (from $1 on). Page by page they are those that were visible at $2, after the
+-- last one of the page before. So none is missed, however late its transaction commits, and none
+-- comes twice.
 select {columns}, case when octet_length(args) <= 1000 then args end as args, xid::text as made_by,
     now.snapshot, now.orders
 from (
@@ -9,9 +9,9 @@ from (
 ) as now, (
     {under_way}
     select * from jobs
-    where finished_at is null and xid >= %(next)s::xid8
-        and (xid, id) > (%(after_xid)s::xid8, %(after_id)s::bigint)
-        and (%(target)s::text is null or pg_visible_in_snapshot(xid, %(target)s::pg_snapshot))
-    order by xid, id limit %(limit)s {end}
+    where finished_at is null and xid >= $1::xid8
+        and (xid, id) > ($3::xid8, $4::bigint)
+        and ($2::text is null or pg_visible_in_snapshot(xid, $2::pg_snapshot))
+    order by xid, id limit $5 {end}
 ) as new
 {order}

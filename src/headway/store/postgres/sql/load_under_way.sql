@@ -1,8 +1,8 @@
 -- The first half of load_new, when transactions were under way at the snapshot before.
 (
     select * from jobs
-    where finished_at is null and xid = any(%(under_way)s::xid8[])
-        and (xid, id) > (%(after_xid)s::xid8, %(after_id)s::bigint)
-        and (%(target)s::text is null or pg_visible_in_snapshot(xid, %(target)s::pg_snapshot))
-    order by xid, id limit %(limit)s
+    where finished_at is null and xid = any($6::xid8[])
+        and (xid, id) > ($3::xid8, $4::bigint)
+        and ($2::text is null or pg_visible_in_snapshot(xid, $2::pg_snapshot))
+    order by xid, id limit $5
 ) union all (
