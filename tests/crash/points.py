@@ -7,6 +7,7 @@ import itertools
 import os
 import signal
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from psycopg.pq.abc import PGconn
@@ -16,6 +17,7 @@ from headway.engine.brain import Brain
 from headway.engine.hands.local import LocalHands
 from headway.store.postgres import committing as postgres_turns
 from headway.store.postgres import writer as postgres_writer
+from headway.store.postgres.connection import Connection
 from headway.store.postgres.seat import Seat
 from headway.store.postgres.store import PostgresStore
 from headway.store.sqlite import writer as sqlite_writer
@@ -45,26 +47,39 @@ STORES: dict[str, Places] = {
     },
     "postgres": {
         "postgres inserts": (PostgresStore, "insert"),
-        "postgres writer puts": (postgres_writer.Writer, "_try_put"),  # after: not yet answered
-        "postgres writer ends": (postgres_writer.Writer, "_end"),  # put, and not yet committed
-        "postgres writer speaks": (postgres_writer, "run"),  # each put, and each commit
+        "postgres writer puts": (postgres_writer.Writer, "_put"),
+        "postgres writer has a session": (postgres_writer.Writer, "_session"),
+        "postgres writer calls": (postgres_writer.Writer, "_call"),  # after: stored, and not told
+        "postgres writer hears": (postgres_writer, "checked"),  # the answer is there, and not read
         "seat is taken": (Seat, "take"),
         "seat looks": (Seat, "load_new"),
         "turn is sent": (postgres_turns, "send"),  # after: the server is at it
-        "turn is answered": (postgres_turns, "was_taken"),  # before: perhaps committed
+        "turn is answered": (postgres_turns, "answer"),  # before: perhaps committed
     },
 }
 # What the first crash of several interrupts: any write.
-A_WRITE = {"sqlite": "before sqlite writer runs alone", "postgres": "before postgres writer speaks"}
+A_WRITE = {"sqlite": "before sqlite writer runs alone", "postgres": "before postgres writer calls"}
 ONCE = ("load", "seat is taken")  # places that a life passes once
 
 
-def _only_say(pgconn: PGconn, _name: str, query: str) -> None:
+_call: Callable[..., str] = postgres_writer.Writer._call
+
+
+class _OnlySays:
+    def __init__(self, pgconn: PGconn) -> None:
+        self._pgconn = pgconn
+
+    def exec_prepared(self, name: bytes, values: list[Any]) -> None:
+        self._pgconn.send_query_prepared(name, values)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _only_say(writer: postgres_writer.Writer, db: Connection, values: list[bytes]) -> None:
     """The server hears it, and nobody is there to hear the answer."""
-    pgconn.send_query(query.encode())
+    _call(writer, SimpleNamespace(pgconn=_OnlySays(db.pgconn)), values)
 
 
-MIDDLES: dict[str, Callable[..., None]] = {"postgres writer speaks": _only_say}
+MIDDLES: dict[str, Callable[..., None]] = {"postgres writer calls": _only_say}
 PLACES = functools.reduce(lambda known, more: known | more, STORES.values(), ENGINE)
 
 

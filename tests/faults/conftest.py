@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from headway.store.postgres import writer as writing
 from tests.faults.history import Journal
 from tests.faults.kit import Works
 from tests.faults.proxy import Proxy
@@ -56,3 +57,17 @@ def works(journal: Journal) -> Iterator[Maker]:
             return made
 
         yield make
+
+
+@pytest.fixture
+def always_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every ring is a message of its own, after the commit."""
+    monkeypatch.setattr(writing, "QUIET_S", float("inf"))
+
+
+@pytest.fixture(params=["busy", "quiet"])
+def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether it rings after the commit or with it."""
+    quiet_s = float("inf") if request.param == "busy" else float("-inf")
+    monkeypatch.setattr(writing, "QUIET_S", quiet_s)
+    return str(request.param)

@@ -16,17 +16,21 @@ from enum import Enum
 from random import Random
 from typing import NamedTuple
 
-COMMIT = re.compile(rb"\AQ....commit[;\x00]", re.DOTALL | re.IGNORECASE)
-TAKE_TURN = re.compile(rb"\AB.*?\x00take_turn\x00", re.DOTALL)  # the prepared statement is run
-PUT = re.compile(rb"\AQ.*from put\(", re.DOTALL)
+COMMIT = re.compile(rb"\AQ....commit[;\x00]", re.DOTALL | re.IGNORECASE)  # of somebody's own
+# A prepared statement is run.
+TAKE_TURN = re.compile(rb"\AB....\x00take_turn\x00", re.DOTALL)
+PUT = re.compile(rb"\AB....\x00put\x00", re.DOTALL)
+RING = re.compile(rb"\AB....\x00ring\x00", re.DOTALL)
 READY = b"Z"
 CHUNK = 1 << 16
+DELIVER_S = 20.0
 
 
 class Do(Enum):
     LOSE_REQUEST = "the server never sees it"
     LOSE_ANSWER = "the server does it, and its answer is lost"
     LEAVE_BUSY = "the client is cut at once, the server goes on with it"
+    KEEP_BACK = "the client is cut at once, the server sees it late, when it is delivered"
 
 
 class Fault(NamedTuple):
@@ -50,6 +54,8 @@ class Proxy:
         self.flowing = threading.Event()
         self.flowing.set()
         self.refusing = False  # nobody gets through any more
+        self._late = threading.Event()
+        self._kept: list[Link] = []
         self.connected = 0
 
     def __enter__(self) -> Proxy:
@@ -63,6 +69,7 @@ class Proxy:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self.cut()
+        self._late.set()
         for thread in list(self._threads):
             thread.join(10)
 
@@ -103,6 +110,22 @@ class Proxy:
                     self._faults.remove(fault)
                     return fault
         return None
+
+    def keep(self, link: Link) -> threading.Event:
+        """What to wait for."""
+        with self._lock:
+            self._kept.append(link)
+            return self._late
+
+    def deliver(self) -> int:
+        """The server gets what was kept back, and has answered. How many messages it were."""
+        with self._lock:
+            late, kept = self._late, self._kept
+            self._late, self._kept = threading.Event(), []
+        late.set()
+        for link in kept:
+            assert link.over.wait(DELIVER_S)
+        return sum(link.answered for link in kept)
 
     def forget(self, link: Link) -> None:
         with self._lock:
@@ -148,6 +171,8 @@ class Link:
         self._client, self._server = client, server
         self._fault: Fault | None = None  # whose answer is waited for, and thrown away
         self._left = 2
+        self.answered = False  # what was thrown away has come
+        self.over = threading.Event()
 
     def cut(self) -> None:
         for each in (self._client, self._server):
@@ -157,6 +182,7 @@ class Link:
         messages = Messages(begun=False)
         try:
             while data := self._client.recv(CHUNK):
+                kept = b""
                 for message in messages.split(data):
                     fault = self._proxy.fault_for(message)
                     if fault is not None and fault.do is Do.LOSE_REQUEST:
@@ -164,10 +190,12 @@ class Link:
                         self.cut()
                         return
                     self._fault = fault or self._fault
-                    self._server.sendall(message)
-                if self._fault is not None and self._fault.do is Do.LEAVE_BUSY:
-                    self._fault.struck.set()
-                    _shut(self._client)
+                    if self._fault is not None and self._fault.do is Do.KEEP_BACK:
+                        kept += message
+                    else:
+                        self._server.sendall(message)
+                if self._fault is not None and self._fault.do in (Do.LEAVE_BUSY, Do.KEEP_BACK):
+                    self._leave(self._fault, kept)
                     return
         except OSError:
             pass
@@ -175,6 +203,14 @@ class Link:
             if self._fault is None:
                 self.cut()
             self._end()
+
+    def _leave(self, fault: Fault, kept: bytes) -> None:
+        late = self._proxy.keep(self) if kept else None
+        fault.struck.set()
+        _shut(self._client)
+        if late is not None:
+            late.wait()
+            self._server.sendall(kept)
 
     def backward(self) -> None:
         """What was asked for by somebody who was cut is read until the server ends it."""
@@ -186,12 +222,14 @@ class Link:
                 if self._fault is None:
                     self._client.sendall(data)
                 elif any(message[:1] == READY for message in whole):
+                    self.answered = True
                     return
         except OSError:
             pass
         finally:
             if self._fault is not None:
                 self._fault.struck.set()
+            self.over.set()
             self.cut()
             self._end()
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults.conftest import Maker
 from tests.faults.kit import Load, check_all, is_over
-from tests.faults.proxy import COMMIT, PUT, TAKE_TURN, Do, Proxy
+from tests.faults.proxy import COMMIT, PUT, RING, TAKE_TURN, Do, Proxy
 
 TERMINATE = """
 select pg_terminate_backend(pid) from pg_stat_activity
@@ -21,7 +21,7 @@ where datname = current_database() and pid <> pg_backend_pid() and random() < {s
 
 def run_load(
     seed: int, url: str, direct: str, works: Maker, harm: Callable[[Random], None], *,
-    producers: int, each: int, pause_s: float,
+    producers: int, each: int, pause_s: float, at_last: Callable[[], object] = lambda: None,
 ) -> None:  # fmt: skip
     """Producers and an engine, and harm every now and then until the producers are done."""
     engine, other = works(url), works(url, "elsewhere")
@@ -37,6 +37,7 @@ def run_load(
             load.join()
         finally:
             load.stop()
+        at_last()
         is_over(direct, 60)
     history = check_all(direct, engine.journal)
     away = sum(event.event == "store_back" for event in history.events)
@@ -55,10 +56,13 @@ def terminating(direct: str, share: float) -> Callable[[Random], None]:
 
 
 def cutting(proxy: Proxy, share: float) -> Callable[[Random], None]:
-    """Cut a share of the sessions, or lose a message, or stall for a moment."""
+    """Cut a share of the sessions, or lose a message, or stall for a moment. What was kept back
+    comes with the next harm.
+    """
     between = threading.Event()
 
     def harm(random: Random) -> None:
+        proxy.deliver()
         what = random.randrange(4)
         if what == 0:
             proxy.stall()
@@ -67,7 +71,7 @@ def cutting(proxy: Proxy, share: float) -> Callable[[Random], None]:
         elif what == 1:
             proxy.cut(random, share)
         else:
-            proxy.next(random.choice((COMMIT, PUT, TAKE_TURN)), random.choice(list(Do)))
+            proxy.next(random.choice((COMMIT, PUT, RING, TAKE_TURN)), random.choice(list(Do)))
 
     return harm
 
@@ -85,7 +89,7 @@ def test_lines_are_cut_and_messages_lost_under_load(
 ) -> None:
     run_load(
         seed, proxy.url(direct), direct, works, cutting(proxy, 0.5),
-        producers=6, each=25, pause_s=0.05,
+        producers=6, each=25, pause_s=0.05, at_last=proxy.deliver,
     )  # fmt: skip
 
 
@@ -104,5 +108,5 @@ def test_sessions_are_terminated_for_long(direct: str, works: Maker, seed: int) 
 def test_lines_are_cut_for_long(proxy: Proxy, direct: str, works: Maker, seed: int) -> None:
     run_load(
         seed, proxy.url(direct), direct, works, cutting(proxy, 0.3),
-        producers=12, each=200, pause_s=0.05,
+        producers=12, each=200, pause_s=0.05, at_last=proxy.deliver,
     )  # fmt: skip

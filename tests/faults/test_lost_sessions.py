@@ -1,4 +1,4 @@
-"""The engine's session, or a producer's, is lost at the worst moment; one test for each moment."""
+"""The engine's session is lost at the worst moment; one test for each moment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from headway.errors import StoreUnavailable
+from headway.errors import StoreBusy, StoreUnavailable
+from headway.store.postgres import connection
 from headway.store.postgres.address import parse
 from headway.store.postgres.connection import connect
 from headway.store.postgres.seat import Seat
@@ -112,35 +113,6 @@ def starts(works: Works) -> bool:
     return True
 
 
-def test_a_bell_that_fails_after_the_commit_is_no_failure(direct: str, works: Maker) -> None:
-    """Else the producer would enqueue again what is there already."""
-    assert works(direct).app.store  # made by the one who may
-    role = f"r{direct[-8:]}"
-    with psycopg.connect(direct, autocommit=True) as db:
-        db.execute(f"create role {role} login".encode())
-        db.execute(f"grant usage on schema headway to {role}".encode())
-        db.execute(f"grant all on all tables in schema headway to {role}".encode())
-        db.execute("revoke execute on function pg_notify(text, text) from public")
-        producer = works(direct.replace("postgres@", f"{role}@"))
-        ids = producer.put("first") + producer.put("second")
-        rows = db.execute("select id from headway.jobs order by id").fetchall()
-    assert rows == [(id,) for id in ids]
-
-
-def test_a_number_that_was_given_anew_is_not_taken_for_ours(direct: str, works: Maker) -> None:
-    """After a crash a server may give the numbers of a lost transaction to another one."""
-    producer, other = works(direct), works(direct)
-    [id] = other.put("another's")
-    with psycopg.connect(direct) as db:
-        row = db.execute("select xid::text, created_at from headway.jobs").fetchone()
-    assert row is not None
-    number, created_at = row
-    writer: Any = producer.app.store._writer  # type: ignore[attr-defined]
-    assert writer._ask(number, [(id, created_at)])
-    assert not writer._ask(number, [(id, created_at + 0.001)])
-    assert not writer._ask(str(int(number) + 1_000_000), [(id, created_at)])
-
-
 @pytest.mark.parametrize("kind", ["retry", "cancel"])
 def test_an_order_from_elsewhere_waits_for_the_store(
     direct: str, works: Maker, monkeypatch: pytest.MonkeyPatch, kind: str
@@ -177,6 +149,7 @@ def test_an_engine_can_be_stopped_although_its_line_hangs(
     engine.app.start()
     brain = engine.app.engine
     assert brain is not None
+    engine.look_only_when_called()
     engine.put("held", kind="held")
     assert engine.held_begun.wait(WAIT_S)
     proxy.stall()
@@ -211,3 +184,46 @@ def test_an_engine_that_left_while_it_connected_holds_nothing(
     assert seat._db is None
     with works(direct).app.running():  # nobody sits there
         pass
+
+
+def test_a_look_that_hangs_ends_when_the_engine_leaves(
+    proxy: Proxy, direct: str, works: Maker
+) -> None:
+    """And its session is not closed under the one who waits in it."""
+    assert works(direct).app.store  # the schema is there
+    for _ in range(20):
+        seat = Seat(parse(proxy.url(direct)))
+        seat.take()
+        ended: list[Exception] = []
+        looking = threading.Thread(target=look_for_ever, args=(seat, ended), daemon=True)
+        looking.start()
+        eventually(lambda seat=seat: seat._looked_in)
+        proxy.stall()
+        seat.leave()
+        looking.join(WAIT_S)
+        assert [type(error) for error in ended] == [StoreUnavailable]
+        proxy.flow()
+
+
+def look_for_ever(seat: Seat, ended: list[Exception]) -> None:
+    try:
+        while True:
+            seat.load_new("", 10)
+    except Exception as error:
+        ended.append(error)
+
+
+def test_a_look_that_could_not_begin_begins_again(
+    direct: str, works: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody has locked the table while the session is being made ready."""
+    [id] = works(direct).put("first")
+    seat = Seat(parse(direct))
+    seat.take()
+    monkeypatch.setattr(connection, "SESSION", connection.SESSION.replace("'10s'", "'20ms'"))
+    with psycopg.connect(direct) as holder:
+        holder.execute("lock table headway.jobs in access exclusive mode")
+        with pytest.raises(StoreBusy):
+            seat.load_new("", 10)
+    assert [job.id for job in seat.load_new("", 10).jobs] == [id]
+    seat.leave()

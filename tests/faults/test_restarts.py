@@ -9,7 +9,7 @@ from random import Random
 import psycopg
 import pytest
 
-from headway.errors import StoreUnavailable
+from headway.errors import OutcomeUnknown, StoreUnavailable
 from headway.store.postgres.marks import Mark
 from tests.faults.conftest import Maker
 from tests.faults.history import Began, Journal
@@ -79,8 +79,9 @@ def test_the_engine_says_that_the_server_is_away_and_that_it_is_back(
             own_server.stop("immediate")
             engine.free.set()  # their ends cannot be stored, so nobody gets their places
             eventually(lambda: app.trouble)
-            with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            with pytest.raises(StoreUnavailable, match="cannot be reached") as told_so:
                 engine.put("refused")
+            assert not isinstance(told_so.value, OutcomeUnknown)  # it was never sent
             assert app.trouble
             assert len(begun(engine.journal)) == 4
             own_server.start()

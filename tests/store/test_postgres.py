@@ -391,10 +391,7 @@ def test_the_rows_are_found_by_keys_before_there_are_statistics(pg: PostgresStor
     for _ in range(3):
         _, mark, _ = pg.load_new(mark, 10)
     seat: Any = pg._seat
-    values = {"next": "1", "target": None, "after_xid": "0", "after_id": 0, "limit": 10}
-    from headway.store.postgres.reading import LOAD_LATER  # noqa: PLC0415
-
-    plan = seat._db.execute(f"explain {LOAD_LATER}".encode(), values).fetchall()
+    plan = seat._lookout.execute(b"explain execute load_later ('1', null, '0', 0, 10)").fetchall()
 
     assert not any("Sort" in line or "Seq" in line or "Bitmap" in line for (line,) in plan), plan
     engine.commit(granted=[granted(1)])

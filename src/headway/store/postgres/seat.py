@@ -4,7 +4,6 @@ to look around with while the other is busy.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import threading
@@ -20,6 +19,7 @@ from headway.store.postgres.marks import Mark
 from headway.store.postgres.reading import load_new, prepare_looking
 from headway.store.records import Batch, Brain, News
 
+LEAVE_S = 1.0  # for the engine's thread to come out of a session that was cut
 SIT_DOWN_S = 0.5  # for the session of an engine that has just died to be noticed
 LOCK = "hashtext('headway:' || current_schema()), 2"
 # What was restored here may have numbers that this server has not given yet.
@@ -45,10 +45,11 @@ class Seat:
         self._place: bytes | None = None  # of the brain in its table
         self._sent: tuple[int, str] | None = None  # the term and the mark of what is under way
         self._left = threading.Event()
+        self._inside = threading.RLock()  # the engine's thread is in a session
 
     def take(self) -> Brain:
         """Become the engine, or EngineRunning."""
-        with translated(self._name):
+        with self._inside, translated(self._name):
             db = self._connect()
             db.execute(f"set lock_timeout to '{SIT_DOWN_S}s'".encode())
             try:
@@ -83,35 +84,52 @@ class Seat:
         for db in sessions:
             if db is not None:
                 cut(db)
-                with contextlib.suppress(psycopg.Error):
-                    db.close()
+        if self._inside.acquire(timeout=LEAVE_S):  # to close one frees what a thread in it reads
+            try:
+                for db in sessions:
+                    if db is not None:
+                        db.close()
+            finally:
+                self._inside.release()
 
     def load_new(self, mark: str, limit: int) -> News:
         """When a session was lost, the numbers of transactions may have been given anew, after a
         crash of the server; what was seen is then what is surely stored, and some jobs come again.
         """
-        db = self._lookout
-        if db is None or is_lost(db):
-            if db is not None:
-                db.close()
-            db = self._lookout = self._new_session()
+        with self._inside:
+            db = self._lookout
+            if db is None or is_lost(db):
+                db = self._new_lookout()
+            if self._looked_in != self._sessions:
+                mark = self._kept
+            with translated(self._name):
+                news = load_new(db, self._name, mark, limit, prepared=True)
+            self._looked_in = self._sessions
+            return news
+
+    def _new_lookout(self) -> Connection:
+        old = self._lookout
+        if old is not None:
+            old.close()
+        db = self._lookout = self._new_session()
+        try:
             with translated(self._name):
                 prepare_looking(db, self._name)
                 self._check_term(db.execute("select term from brain").fetchone())
-        if self._looked_in != self._sessions:
-            mark = self._kept
-        with translated(self._name):
-            news = load_new(db, self._name, mark, limit, prepared=True)
-        self._looked_in = self._sessions
-        return news
+        except BaseException:  # it is not ready
+            self._lookout = None
+            db.close()
+            raise
+        return db
 
     def send(self, batch: Batch) -> None:
         encoded = committing.Encoded(batch)
-        db = self._session()
-        mark = encoded.mark if self._looked_in == self._sessions else ""
-        with translated(self._name):
-            committing.send(db, encoded.values(self._turn + 1, mark, self._place))
-        self._sent = (batch.term, mark)
+        with self._inside:
+            db = self._session()
+            mark = encoded.mark if self._looked_in == self._sessions else ""
+            with translated(self._name):
+                committing.send(db, encoded.values(self._turn + 1, mark, self._place))
+            self._sent = (batch.term, mark)
 
     def settle(self) -> None:
         db, sent = self._db, self._sent
@@ -121,7 +139,7 @@ class Seat:
         if db is None:
             raise StoreUnavailable(f"this engine has left {self._name}")
         turn = self._turn + 1
-        with translated(self._name):
+        with self._inside, translated(self._name):
             self._place = committing.answer(db, self._name)
             if self._place is None:
                 committing.why_not(db, self._name, sent[0], turn)
@@ -133,18 +151,18 @@ class Seat:
         self.settle()
 
     def _session(self) -> Connection:
-        if self._db is None or is_lost(self._db):
-            self._connect()
-        assert self._db is not None
+        db = self._db
+        if db is None or is_lost(db):
+            db = self._connect()
         if not self._locked:
             # Our own lost session may still have it, so we try until it is gone. If another engine
             # has it, there is a new term, and ours is over.
             with translated(self._name):
-                row = self._db.execute(
+                row = db.execute(
                     f"select term, pg_try_advisory_lock({LOCK}) from brain".encode()
                 ).fetchone()
             self._locked = self._check_term(row)[1]
-        return self._db
+        return db
 
     def _check_term(self, row: tuple[Any, ...] | None) -> tuple[Any, ...]:
         assert row is not None  # the schema puts it there

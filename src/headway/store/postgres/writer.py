@@ -7,10 +7,12 @@ it is simply made again.
 
 from __future__ import annotations
 
+import os
 import select
 import time
 from collections.abc import Callable, Sequence
 from itertools import count
+from typing import Any
 from uuid import uuid4
 
 from headway.errors import OutcomeUnknown, StoreBusy, StoreError, StoreUnavailable
@@ -31,11 +33,12 @@ from headway.store.records import NewJob, Receipt
 TRIES = 3  # when two wait for each other
 RESOLVE_S = 20.0  # how long a lost answer is asked for
 LOOK_S = 0.05
+QUIET_S = 0.005  # after which a writer counts as one that rarely writes
 LOOK = "look for the jobs before you enqueue them again"
 INTERRUPTED = f"interrupted; {LOOK}"
 
 PUT = b"put"
-PUT_ONCE = b"select answers, place from put_once($1, $2, $3, $4)"
+PUT_ONCE = b"select answers, place from put_once($1, $2, $3, $4, $5)"
 RING = b"ring"
 
 
@@ -50,10 +53,19 @@ class Writer(GroupCommit):
         super().__init__(address.name, ring=ring)
         self._address = address
         self._rings_here = rings_here
-        self._db: Connection | None = None
-        self._token = str(uuid4()).encode()
+        self._bell = address.channel.encode()
+        self._last_at = 0.0  # when something was written last
         self._numbers = count(1)
         self._sent = 0  # the last number that a server may have heard
+        self._begin()
+
+    def _begin(self) -> None:
+        """Also in a process that was forked: the session and the token are its parent's. Nothing
+        is closed, for that would end the session of the parent.
+        """
+        self._process = os.getpid()
+        self._token = str(uuid4()).encode()
+        self._db: Connection | None = None
         self._place: bytes | None = None  # of our row in the table of producers
         self._ringing_out = False  # the bell was rung, and the answer to that not yet read
 
@@ -109,6 +121,8 @@ class Writer(GroupCommit):
     def _put(self, jobs: Sequence[NewJob], number: int) -> list[Receipt]:
         if not jobs:
             return []
+        if self._process != os.getpid():
+            self._begin()
         values = [self._token, b"%d" % number, encoded(jobs).encode()]
         heard = self._sent == number  # a server may have, although there was no answer
         end = time.monotonic() + RESOLVE_S
@@ -135,12 +149,19 @@ class Writer(GroupCommit):
         raise AssertionError  # it counts for ever
 
     def _call(self, db: Connection, values: list[bytes]) -> str:
+        """Who writes rarely rings with the commit, which is heard soonest. Such commits wait for
+        each other, so the others ring after it.
+        """
         pgconn = db.pgconn
+        rings = not self._rings_here()
+        bell = self._bell if rings and time.monotonic() > self._last_at + QUIET_S else None
+        asked: list[Any] = [*values, self._place, bell]
         with translated(self.name):
-            result = pgconn.exec_prepared(PUT, [*values, self._place])  # type: ignore[list-item]
+            result = pgconn.exec_prepared(PUT, asked)
         checked(pgconn, self.name, result)
         text, self._place = result.get_value(0, 0), result.get_value(0, 1)
-        if not self._rings_here():
+        self._last_at = time.monotonic()
+        if rings and bell is None:
             with translated(self.name):  # nobody waits for the answer to this
                 pgconn.send_query_prepared(RING, [])
             self._ringing_out = True

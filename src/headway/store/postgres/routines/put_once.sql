@@ -1,8 +1,10 @@
 -- What `put` does, once for each number of a producer: whoever does not know whether he was heard
 -- asks again, and gets the same answer. `its_place` is where the row of the producer was last, which
--- is quicker than its key when an old transaction keeps many versions of it alive.
+-- is quicker than its key when an old transaction keeps many versions of it alive. `its_bell` is
+-- rung with the commit, if it is not null.
 create or replace function put_once(
-    its_token uuid, its_number bigint, texts text, its_place text, out answers text, out place text
+    its_token uuid, its_number bigint, texts text, its_place text, its_bell text,
+    out answers text, out place text
 )
 language plpgsql as $$
 #variable_conflict use_column
@@ -19,6 +21,9 @@ begin
             on conflict do nothing;
         end if;
     end loop;
+    if its_bell is not null then  -- also when this is asked again: then nobody may have rung yet
+        perform pg_notify(its_bell, '');
+    end if;
     if last >= its_number then
         return;
     end if;
