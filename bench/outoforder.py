@@ -1,6 +1,6 @@
 """How soon an idle engine sees a job whose transaction has committed, in whatever order.
 
-    python -m bench.outoforder [--producers 16] [--jobs 1000] [--url postgresql://...]
+    python -m bench.outoforder [--producers 64] [--jobs 1000] [--url postgresql://...]
 
 Producers with connections of their own enqueue inside transactions that stay open for up to 200 ms,
 so that transactions commit in another order than they began. `seen` is the time from the moment
@@ -111,7 +111,7 @@ def _line(name: str, waits: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--producers", type=int, default=16)
+    parser.add_argument("--producers", type=int, default=64)
     parser.add_argument("--jobs", type=int, default=1_000)
     parser.add_argument("--url", help="a new and empty database; without it, a server of our own")
     asked = parser.parse_args()
