@@ -72,13 +72,10 @@ class PostgresStore(Reader):
     def command(self, verb: str, target: str, args: Any, now: float) -> None:
         text = msgspec.json.encode(args).decode()
         self._write(
-            "insert into commands (at, verb, target, args) values (?, ?, ?, ?) returning id",
-            (now, verb, target, text),
+            "insert into commands (at, verb, target, args) values (?, ?, ?, ?) "
+            "returning cast(pg_notify(?, '') as text)",  # heard if and only if it is stored
+            (now, verb, target, text, self.address.channel),
         )
-        if self._heard is not None:
-            self._ring()
-        else:
-            self._rows("select pg_notify(?, '')", (self.address.channel,))
 
     def open_batch(self, label: str, now: float) -> int:
         rows = self._write(

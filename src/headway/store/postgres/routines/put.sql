@@ -1,5 +1,7 @@
 -- New jobs, a JSON array with one array for each: all of them or none, and the answers in order.
--- `refused` says why there are none: the job that is there, whether it runs, and the key. Everybody who enqueues calls this, also from SQL.
+-- `refused` says why there are none: the job that is there, whether it runs, and the key. Everybody
+-- who enqueues calls this, also from SQL. Only a job that is unique, waits for others or is an
+-- occurrence has more than 18 columns.
 create or replace function put(texts text)
 returns table (job bigint, joined boolean, refused text)
 language plpgsql set search_path from current as $$
