@@ -1,9 +1,24 @@
 """What every test shares."""
 
+import pytest
 from hypothesis import settings
+
+from headway import App
+from tests.engine.kit import Diary
 
 pytest_plugins = ["tests.stores"]
 
 # A run must not depend on luck or on how busy the machine is.
 settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
+
+
+@pytest.fixture
+def app() -> App:
+    """For a `World`. Where jobs really run, the directory has an app of its own."""
+    return App()
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()

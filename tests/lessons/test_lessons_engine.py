@@ -17,16 +17,6 @@ from tests.engine.kit import Diary, states, takes, trail
 pytestmark = pytest.mark.usefixtures("worlds")
 
 
-@pytest.fixture
-def app() -> App:
-    return App()
-
-
-@pytest.fixture
-def diary() -> Diary:
-    return Diary()
-
-
 # --- queue and races
 
 

@@ -19,16 +19,6 @@ from tests.engine.kit import Diary, takes, trail
 pytestmark = pytest.mark.usefixtures("worlds")
 
 
-@pytest.fixture
-def app() -> App:
-    return App()
-
-
-@pytest.fixture
-def diary() -> Diary:
-    return Diary()
-
-
 # --- time
 
 
