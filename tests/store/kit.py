@@ -99,8 +99,9 @@ def event(
     fence: int = 0,
     detail: str = "",
     subject: str | None = None,
+    who: str | None = None,
 ) -> Row:
-    return (at, job, name, before, after, fence, detail, subject)
+    return (at, job, name, before, after, fence, detail, subject, who)
 
 
 def rows_of(events: list[Event]) -> list[Row]:

@@ -173,15 +173,34 @@ def test_an_errand_is_the_payload_and_where_the_last_attempt_stopped(engine: Eng
 # Looking
 
 
-@pytest.mark.parametrize("look", ["job", "payload", "result", "checkpoint", "progress", "batch"])
-def test_what_is_not_there_is_none(store: Store, look: str) -> None:
-    assert getattr(store, look)(7) is None
+SINGLE = ["job", "payload", "result", "checkpoint", "progress", "batch", "batch_row"]
+STRANGE = [7, 0, -1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**30]
 
 
-def test_what_has_no_history_has_an_empty_one(store: Store) -> None:
-    assert store.logs(7) == []
-    assert store.events_of(7) == []
-    assert store.events(0, 10) == []
+@pytest.mark.parametrize("number", STRANGE)
+@pytest.mark.parametrize("look", SINGLE)
+def test_what_is_not_there_is_none(store: Store, look: str, number: int) -> None:
+    put_one(store)
+
+    assert getattr(store, look)(number) is None
+
+
+@pytest.mark.parametrize("number", STRANGE)
+def test_what_has_no_history_has_an_empty_one(store: Store, number: int) -> None:
+    assert store.logs(number) == []
+    assert store.events_of(number) == []
+    assert store.events(number, 10) == []
+
+
+def test_numbers_that_nothing_can_have_are_passed_over(store: Store) -> None:
+    there = put_one(store)
+    numbers = [10**30, there, -(10**30)]
+
+    assert store.states(numbers) == {there: "queued"}
+    assert [each.id for each in store.errands(numbers)] == [there]
+    assert numbers_of(store.load_some(numbers)) == [there]
+    assert store.progress_of(numbers) == {}
+    assert store.waits(numbers) == []
 
 
 FILTERS: dict[str, Any] = {
@@ -208,8 +227,10 @@ def test_jobs_are_found_by_state(engine: Engine) -> None:
     first, second = put(engine.store, job(), job())
     engine.commit(ended=[ended(first)])
 
-    assert numbers_of(engine.store.jobs(Query(state="completed"))) == [first]
-    assert numbers_of(engine.store.jobs(Query(state="queued"))) == [second]
+    assert numbers_of(engine.store.jobs(Query(states=("completed",)))) == [first]
+    assert numbers_of(engine.store.jobs(Query(states=("queued",)))) == [second]
+    assert numbers_of(engine.store.jobs(Query(states=("completed", "queued")))) == [second, first]
+    assert numbers_of(engine.store.jobs(Query(states=("paused", "failed")))) == []
 
 
 def test_filters_hold_together(store: Store) -> None:
@@ -298,6 +319,24 @@ def test_one_job_is_enough_for_statistics(engine: Engine) -> None:
 
     [stats] = engine.store.stats(T0)
     assert (stats.mean_run_s, stats.p95_run_s) == (2.5, 2.5)
+
+
+def test_statistics_of_one_tenant(engine: Engine) -> None:
+    run(engine, 2.0, type="fetch", tenant="acme")
+    run(engine, 4.0, type="fetch", tenant="")
+    run(engine, 4.0, type="send", tenant="other")
+
+    assert engine.store.stats(T0, "acme") == [TypeStats("fetch", 1, 1, 0, 0, 2.0, 2.0, 1.0)]
+    assert [each.mean_run_s for each in engine.store.stats(T0, tenant="")] == [4.0]
+    assert [each.ended for each in engine.store.stats(T0)] == [2, 1]
+    assert engine.store.stats(T0, "nobody") == engine.store.stats(T0, "\x00") == []
+
+
+def test_statistics_are_in_the_order_of_types(engine: Engine) -> None:
+    for type in ("é", "b", "B", "_", "a"):
+        run(engine, 1.0, type=type)
+
+    assert [each.type for each in engine.store.stats(T0)] == ["B", "_", "a", "b", "é"]
 
 
 whole_seconds = st.lists(st.integers(0, 20), min_size=1, max_size=45)

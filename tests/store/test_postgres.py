@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -27,7 +28,7 @@ from headway.store.postgres.inserting import encoded
 from headway.store.postgres.marks import Mark
 from headway.store.records import Query
 from tests.postgres import shared_postgres
-from tests.store.kit import T0, Engine, event, granted, job, put, put_one, unique
+from tests.store.kit import T0, Engine, ended, event, granted, job, put, put_one, unique
 from tests.stores import PLACES
 
 PUT = "select job from put(%s)"
@@ -395,3 +396,23 @@ def test_the_rows_are_found_by_keys_before_there_are_statistics(pg: PostgresStor
 
     assert not any("Sort" in line or "Seq" in line or "Bitmap" in line for (line,) in plan), plan
     engine.commit(granted=[granted(1)])
+
+
+# Looking
+
+
+def test_the_language_of_a_database_decides_nothing() -> None:
+    """There `lower` knows more letters than SQLite does."""
+    server, name = shared_postgres(), f"d{uuid4().hex[:12]}"
+    server.execute(
+        f"create database {name} template template0 locale_provider builtin "
+        "builtin_locale 'C.UTF-8'"
+    )
+    assert server.execute("select lower('É')", name) == [("é",)]
+    store = PostgresStore(server.url(name))
+    number = put_one(store)
+    Engine(store).commit(ended=[ended(number, "failed", error="ÉTAT Inconnu")])
+
+    assert [each.id for each in store.jobs(Query(error="État INCONNU"))] == [number]
+    assert store.jobs(Query(error="état")) == []
+    store.close()

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from typing import Any, ClassVar
 
+from headway.store.filtering import LARGEST, Words, is_number, is_text, nearest, where
 from headway.store.records import (
+    BatchRow,
     Command,
     Event,
     Job,
@@ -16,6 +18,7 @@ from headway.store.records import (
     Result,
     Schedule,
     SlotRow,
+    TrailRow,
     TypeStats,
 )
 
@@ -26,21 +29,37 @@ def query(name: str) -> str:
 
 
 JOB = query("job")
+JOBS = JOB.partition(" where ")[0]
 STATS = query("stats")
+EVENT = "select id, at, job, event, before, after, fence, detail, subject, who from events"
+TRAIL = query("trail")
+BATCH = "select id, created_at, label, tenant from batches"
 
 
 class Looker(ABC):
-    """What differs between stores: how rows are got, and how many numbers are one value."""
+    """What differs between stores: how rows are got, and a few words of SQL."""
 
-    AMONG: ClassVar[str]  # what follows a column that is compared with many numbers
+    WORDS: ClassVar[Words]
 
     @abstractmethod
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query, in which question marks stand for the values."""
 
     @abstractmethod
-    def _many(self, numbers: Iterable[int]) -> Any:
-        """Many numbers as one value."""
+    def last_event(self) -> int:
+        """The number of the last event there ever was, even if it was purged; 0: none."""
+
+    def _among(self, numbers: Iterable[int]) -> Any:
+        """Many numbers as one value, without those that no row can have."""
+        return self.WORDS.many(filter(is_number, numbers))
+
+    def _rows_of(self, query: str, id: int) -> list[tuple[Any, ...]]:
+        """What belongs to the job or batch of this number. There may be no such number at all."""
+        return self._rows(query, (id,)) if is_number(id) else []
+
+    def _one_of(self, query: str, id: int) -> tuple[Any, ...] | None:
+        rows = self._rows_of(query, id)
+        return rows[0] if rows else None
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
         rows = self._rows(query, values)
@@ -50,7 +69,9 @@ class Looker(ABC):
 
     def states(self, ids: Iterable[int]) -> dict[int, str]:
         return dict(
-            self._rows(f"select id, state from jobs where id {self.AMONG}", (self._many(ids),))
+            self._rows(
+                f"select id, state from jobs where id {self.WORDS.among}", (self._among(ids),)
+            )
         )
 
     def waits(self, ids: Iterable[int] | None = None) -> list[tuple[int, int]]:
@@ -59,14 +80,14 @@ class Looker(ABC):
             rows = self._rows("select job, on_job from waits order by job, on_job")
         else:
             rows = self._rows(
-                f"select job, on_job from waits where job {self.AMONG}", (self._many(ids),)
+                f"select job, on_job from waits where job {self.WORDS.among}", (self._among(ids),)
             )
         return [(job, on_job) for job, on_job in rows]
 
     def commands(self, limit: int) -> list[Command]:
         """What the engine was asked and has not done yet, in order."""
         rows = self._rows(
-            "select id, at, verb, target, args from commands order by id limit ?", (limit,)
+            "select id, at, verb, target, args, who from commands order by id limit ?", (limit,)
         )
         return [Command._make(row) for row in rows]
 
@@ -77,7 +98,7 @@ class Looker(ABC):
         return [(a, b, c, d) for a, b, c, d in self._rows("select * from settings")]
 
     def schedules(self) -> list[Schedule]:
-        return [Schedule._make(row) for row in self._rows("select * from schedules order by name")]
+        return sorted(Schedule._make(row) for row in self._rows("select * from schedules"))
 
     def open_occurrences(self) -> dict[str, int]:
         return dict(
@@ -95,46 +116,84 @@ class Looker(ABC):
     # ------------------------------------------------------------------ for people
 
     def job(self, id: int) -> Job | None:
-        row = self._one(JOB, (id,))
+        row = self._one_of(JOB, id)
         return None if row is None else Job._make(row)
 
     def jobs(self, query: Query) -> list[Job]:
         """A page of jobs, newest first."""
-        text, values = _where(query)
+        found = where(query, self.WORDS)
+        if found is None:
+            return []
+        text, values = found
         rows = self._rows(
-            f"{JOB.partition(' where ')[0]} {text} order by id desc limit ? offset ?",
-            [*values, query.limit, query.offset],
+            f"{JOBS} {text} order by id desc limit ? offset ?",
+            [*values, nearest(query.limit, 0), nearest(query.offset, 0)],
         )
         return [Job._make(row) for row in rows]
 
     def count(self, query: Query) -> int:
-        text, values = _where(query)
-        row = self._one(f"select count(*) from jobs {text}", values)
-        return 0 if row is None else int(row[0])
+        found = where(query, self.WORDS)
+        row = found and self._one(f"select count(*) from jobs {found[0]}", found[1])
+        return int(row[0]) if row else 0
+
+    def tally(self, tenant: str | None = None) -> list[tuple[str, str, int]]:
+        """(lane, state, how many jobs), of all jobs or of one tenant's."""
+        if tenant is not None and not is_text(tenant):
+            return []
+        rows = self._rows(
+            "select lane, state, count(*) from jobs where tenant = coalesce(?, tenant) "
+            "group by lane, state",
+            (tenant,),
+        )
+        return sorted((lane, state, count) for lane, state, count in rows)
+
+    def open_of(self, tenant: str) -> int:
+        """How many jobs of a tenant have not ended."""
+        if not is_text(tenant):
+            return 0
+        row = self._one(
+            "select count(*) from jobs where finished_at is null and tenant = ?", (tenant,)
+        )
+        return int(row[0]) if row else 0
 
     def result(self, id: int) -> Result | None:
-        row = self._one("select value, expires_at from results where job = ?", (id,))
+        row = self._one_of("select value, expires_at from results where job = ?", id)
         return None if row is None else Result._make(row)
 
     def checkpoint(self, id: int) -> str | None:
-        row = self._one("select data from checkpoints where job = ?", (id,))
+        row = self._one_of("select data from checkpoints where job = ?", id)
         return None if row is None else str(row[0])
 
     def progress(self, id: int) -> Progress | None:
-        row = self._one("select done, total, note, at from progress where job = ?", (id,))
-        return None if row is None else Progress._make(row)
+        return self.progress_of((id,)).get(id)
+
+    def progress_of(self, ids: Iterable[int]) -> dict[int, Progress]:
+        rows = self._rows(
+            f"select job, done, total, note, at from progress where job {self.WORDS.among}",
+            (self._among(ids),),
+        )
+        return {row[0]: Progress._make(row[1:]) for row in rows}
 
     def logs(self, id: int) -> list[tuple[float, str, str]]:
-        rows = self._rows("select at, level, line from logs where job = ? order by id", (id,))
+        rows = self._rows_of("select at, level, line from logs where job = ? order by id", id)
         return [(at, level, line) for at, level, line in rows]
 
+    def stats(self, since: float, tenant: str | None = None) -> list[TypeStats]:
+        """How the jobs fared that have ended since then, all of them or one tenant's."""
+        if tenant is not None and not is_text(tenant):
+            return []
+        return sorted(TypeStats._make(row) for row in self._rows(STATS, (since, tenant)))
+
+    # ------------------------------------------------------------------ the trail
+
     def events(self, after: int, limit: int) -> list[Event]:
-        rows = self._rows("select * from events where id > ? order by id limit ?", (after, limit))
+        rows = self._rows(
+            f"{EVENT} where id > ? order by id limit ?", (nearest(after), nearest(limit, 0))
+        )
         return [Event._make(row) for row in rows]
 
     def events_of(self, id: int) -> list[Event]:
-        rows = self._rows("select * from events where job = ? order by id", (id,))
-        return [Event._make(row) for row in rows]
+        return [Event._make(row) for row in self._rows_of(f"{EVENT} where job = ? order by id", id)]
 
     def event_range(self) -> tuple[int, int]:
         """The first event that is still there, and the last; (1, 0) when there are none."""
@@ -142,23 +201,56 @@ class Looker(ABC):
         assert row is not None
         return int(row[0]), int(row[1])
 
+    def trail(self, after: int, limit: int, tenant: str | None = None) -> list[TrailRow]:
+        """The events after this one, in order."""
+        return self._trail("e.id > ?", nearest(after), "asc", limit, tenant)
+
+    def audit(self, before: int | None, limit: int, tenant: str | None = None) -> list[TrailRow]:
+        """What people did, newest first; below this number, if there is one."""
+        below = nearest(LARGEST if before is None else before)
+        return self._trail("e.who is not null and e.id < ?", below, "desc", limit, tenant)
+
+    def _trail(
+        self, part: str, number: int, order: str, limit: int, tenant: str | None
+    ) -> list[TrailRow]:
+        values: list[Any] = [number]
+        if tenant is not None:
+            if not is_text(tenant):
+                return []
+            part += " and j.tenant = ?"
+            values.append(tenant)
+        rows = self._rows(
+            f"{TRAIL} where {part} order by e.id {order} limit ?", [*values, nearest(limit, 0)]
+        )
+        return [TrailRow._make(row) for row in rows]
+
+    # ------------------------------------------------------------------ batches
+
     def batch(self, id: int) -> dict[str, int] | None:
         """How many jobs of a batch are in which state. None: there is no such batch."""
-        if self._one("select 1 from batches where id = ?", (id,)) is None:
+        if self.batch_row(id) is None:
             return None
         rows = self._rows("select state, count(*) from jobs where batch = ? group by state", (id,))
         return dict(rows)
 
-    def stats(self, since: float) -> list[TypeStats]:
-        return [TypeStats._make(row) for row in self._rows(STATS, (since,))]
+    def batch_row(self, id: int) -> BatchRow | None:
+        row = self._one_of(f"{BATCH} where id = ?", id)
+        return None if row is None else BatchRow._make(row)
 
+    def batches(self, tenant: str | None, limit: int, offset: int) -> list[BatchRow]:
+        """A page of them, newest first, of one tenant or of all."""
+        if tenant is not None and not is_text(tenant):
+            return []
+        rows = self._rows(
+            f"{BATCH} where tenant = coalesce(?, tenant) order by id desc limit ? offset ?",
+            (tenant, nearest(limit, 0), nearest(offset, 0)),
+        )
+        return [BatchRow._make(row) for row in rows]
 
-def _where(query: Query) -> tuple[str, list[Any]]:
-    parts: list[str] = []
-    values: list[Any] = []
-    for column in ("state", "type", "lane", "tenant", "key", "batch", "schedule"):
-        wanted = getattr(query, column)
-        if wanted is not None:
-            parts.append(f"{column} = ?")
-            values.append(wanted)
-    return ("where " + " and ".join(parts) if parts else ""), values
+    def count_batches(self, tenant: str | None) -> int:
+        if tenant is not None and not is_text(tenant):
+            return 0
+        row = self._one(
+            "select count(*) from batches where tenant = coalesce(?, tenant)", (tenant,)
+        )
+        return int(row[0]) if row else 0

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from headway.store.records import (
     Batch,
+    BatchRow,
     Brain,
     Command,
     Errand,
@@ -26,6 +27,8 @@ from headway.store.records import (
     Result,
     Schedule,
     SlotRow,
+    Token,
+    TrailRow,
     TypeStats,
 )
 
@@ -49,33 +52,76 @@ class Producing(Protocol):
     async def ainsert_with(self, conn: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         """The same with an asynchronous connection."""
 
-    def command(self, verb: str, target: str, args: Any, now: float) -> None:
-        """Leave a command for the engine, and wake it."""
+    def command(
+        self, verb: str, target: str, args: Any, now: float, who: str | None = None
+    ) -> None:
+        """Leave a command for the engine, and wake it. `who` asks, and from where."""
 
-    def open_batch(self, label: str, now: float) -> int: ...
+    def open_batch(self, label: str, now: float, tenant: str = "") -> int: ...
 
 
 class Looking(Protocol):
-    """What anybody may read, at any time."""
+    """What anybody may read, at any time. A tenant of None means: of all."""
 
     def job(self, id: int) -> Job | None: ...
     def jobs(self, query: Query) -> list[Job]: ...
     def count(self, query: Query) -> int: ...
+
+    def tally(self, tenant: str | None = None) -> list[tuple[str, str, int]]:
+        """(lane, state, how many jobs). Looks at every job."""
+
+    def open_of(self, tenant: str) -> int:
+        """How many jobs of a tenant have not ended. Looks at every open job."""
+
     def payload(self, id: int) -> str | None: ...
     def result(self, id: int) -> Result | None: ...
     def checkpoint(self, id: int) -> str | None: ...
     def progress(self, id: int) -> Progress | None: ...
+    def progress_of(self, ids: Iterable[int]) -> dict[int, Progress]: ...
     def logs(self, id: int) -> list[tuple[float, str, str]]: ...
     def events(self, after: int, limit: int) -> list[Event]: ...
     def events_of(self, id: int) -> list[Event]: ...
     def event_range(self) -> tuple[int, int]: ...
+
+    def last_event(self) -> int:
+        """The number of the last event there ever was, even if it was purged; 0: none."""
+
+    def trail(self, after: int, limit: int, tenant: str | None = None) -> list[TrailRow]:
+        """The events after this one, in order. Of a tenant: those of jobs that are there. Whoever
+        gets fewer than the limit has seen all up to the `last_event` of before he asked, and may
+        go on from there.
+        """
+
+    def audit(self, before: int | None, limit: int, tenant: str | None = None) -> list[TrailRow]:
+        """Only what somebody did, newest first; below this number, if there is one."""
+
     def batch(self, id: int) -> dict[str, int] | None: ...
-    def stats(self, since: float) -> list[TypeStats]: ...
+    def batch_row(self, id: int) -> BatchRow | None: ...
+    def batches(self, tenant: str | None, limit: int, offset: int) -> list[BatchRow]: ...
+    def count_batches(self, tenant: str | None) -> int: ...
+    def stats(self, since: float, tenant: str | None = None) -> list[TypeStats]: ...
     def schedules(self) -> list[Schedule]: ...
     def settings(self) -> list[tuple[str, str, str, float]]: ...
 
 
-class Store(Producing, Looking, Protocol):
+class Keeping(Protocol):
+    """Who may come in, and what a server must find again."""
+
+    def add_token(self, token: Token) -> None: ...
+    def token(self, id: str) -> Token | None: ...
+    def tokens(self) -> list[Token]: ...
+
+    def revoke_token(self, id: str, at: float) -> bool:
+        """False: there is no such token, or it was revoked before."""
+
+    def used_token(self, id: str, at: float) -> None:
+        """Note it down, if that can be done now: one small commit, so not for every call."""
+
+    def secret(self, name: str, value: str) -> str:
+        """Store the value if the name is new. What is stored, whoever was first."""
+
+
+class Store(Producing, Looking, Keeping, Protocol):
     """All of it: what the one engine needs too."""
 
     def enter(self, heard: Callable[[], None]) -> Brain:

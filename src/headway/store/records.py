@@ -178,6 +178,26 @@ class Event(NamedTuple):
     fence: int
     detail: str
     subject: str | None
+    who: str | None = None  # who did it, and from where; None: the system by itself
+
+
+class TrailRow(NamedTuple):
+    """An event, and of its job, as long as that is there, where it belongs."""
+
+    id: int
+    at: float
+    job: int | None
+    event: str
+    before: str | None
+    after: str | None
+    fence: int
+    detail: str
+    subject: str | None
+    who: str | None
+    type: str | None
+    lane: str | None
+    tenant: str | None
+    key: str | None
 
 
 class Schedule(NamedTuple):
@@ -205,6 +225,7 @@ class Command(NamedTuple):
     verb: str
     target: str
     args: str
+    who: str | None = None
 
 
 class Errand(NamedTuple):
@@ -227,6 +248,13 @@ class Progress(NamedTuple):
     at: float
 
 
+class BatchRow(NamedTuple):
+    id: int
+    created_at: float
+    label: str
+    tenant: str
+
+
 class TypeStats(NamedTuple):
     """How the jobs of one type fared."""
 
@@ -242,15 +270,26 @@ class TypeStats(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """Which jobs to list. What is None does not matter."""
+    """Which jobs to list. What is None does not matter, and times are from `after` on and below
+    `before`.
+    """
 
-    state: str | None = None
+    states: tuple[str, ...] = ()  # one of them; none: all
     type: str | None = None
     lane: str | None = None
     tenant: str | None = None
     key: str | None = None
     batch: int | None = None
     schedule: str | None = None
+    upstream: str | None = None  # the one that was granted, or one that may be
+    error: str | None = None  # is somewhere in the error; A to Z and a to z are the same
+    labels: tuple[tuple[str, str], ...] = ()  # it has all of them
+    created_after: float | None = None
+    created_before: float | None = None
+    finished_after: float | None = None
+    finished_before: float | None = None
+    ids: tuple[int, ...] | None = None
+    below: int | None = None  # ids smaller than this, for pages that stay as they are
     limit: int = 50
     offset: int = 0
 
@@ -261,6 +300,20 @@ class Purged(NamedTuple):
     jobs: int
     events: int
     results: int
+
+
+class Token(NamedTuple):
+    """What somebody may do who knows the secret that this is the hash of."""
+
+    id: str
+    name: str
+    hash: str
+    scopes: str  # JSON text of an array of names
+    tenant: str | None
+    created_at: float
+    expires_at: float | None = None
+    revoked_at: float | None = None
+    last_used_at: float | None = None
 
 
 class SlotRow(NamedTuple):
@@ -300,7 +353,7 @@ class Batch:
     reopened: list[int] = field(default_factory=list)
     freed: list[int] = field(default_factory=list)  # jobs whose unique key is free again
     released: list[int] = field(default_factory=list)  # jobs that wait for no other job any more
-    # at, job, event, before, after, fence, detail, subject
+    # at, job, event, before, after, fence, detail, subject, who (may be left out)
     events: list[tuple[Any, ...]] = field(default_factory=list)
     results: list[tuple[Any, ...]] = field(default_factory=list)  # job, value, expires_at
     progress: list[tuple[Any, ...]] = field(default_factory=list)  # job, done, total, note, at

@@ -9,6 +9,7 @@ from typing import Any
 from psycopg.adapt import Transformer
 
 from headway.errors import StoreUnavailable
+from headway.store.filtering import Words
 from headway.store.looking import Looker
 from headway.store.postgres.address import Address
 from headway.store.postgres.connection import Connection, Pool, checked, sql, translated
@@ -32,12 +33,18 @@ AT_ONCE = 1_000  # rows in one message, when many are read
 
 
 @lru_cache(maxsize=256)
-def _as_psycopg(query: str) -> bytes:
+def as_psycopg(query: str) -> bytes:
     return query.replace("%", "%%").replace("?", "%s").encode()
 
 
 class Reader(Looker):
-    AMONG = "= any(?)"
+    WORDS = Words(
+        many=list,
+        among="= any(?)",
+        at_upstream="(upstream = ? or read_json(upstreams) @> to_jsonb(cast(? as text)))",
+        says=sql("where_says"),
+        labelled="read_json(spec) -> 'labels' @> cast(? as jsonb)",
+    )
 
     def __init__(self, address: Address) -> None:
         self.address = address
@@ -45,21 +52,13 @@ class Reader(Looker):
         self._pool = Pool(address, READERS)
 
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        text = _as_psycopg(query)
+        text = as_psycopg(query)
         try:
             with translated(self.name), self._pool.session() as db:
                 return db.execute(text, values).fetchall()
         except StoreUnavailable:  # perhaps only this session is gone; reading twice does no harm
             with translated(self.name), self._pool.session(fresh=True) as db:
                 return db.execute(text, values).fetchall()
-
-    def _write(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
-        """One statement that must not run twice, so the session is tried first."""
-        with translated(self.name), self._pool.session(tried=True) as db:
-            return db.execute(_as_psycopg(query), values).fetchall()
-
-    def _many(self, numbers: Iterable[int]) -> list[int]:
-        return list(numbers)
 
     def version(self) -> int:
         """Changes whenever somebody has committed something."""
@@ -86,14 +85,19 @@ class Reader(Looker):
             return load_new(db, self.name, mark, limit)
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
-        return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (list(ids),))]
+        return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (self._among(ids),))]
 
     def errands(self, ids: Iterable[int]) -> list[Errand]:
-        return [Errand._make(row) for row in self._rows(ERRANDS, (list(ids),))]
+        return [Errand._make(row) for row in self._rows(ERRANDS, (self._among(ids),))]
 
     def payload(self, id: int) -> str | None:
-        row = self._one("select args from jobs where id = ?", (id,))
+        row = self._one_of("select args from jobs where id = ?", id)
         return None if row is None else str(row[0])
+
+    def last_event(self) -> int:
+        row = self._one("select last_event from brain")
+        assert row is not None  # the schema puts it there
+        return int(row[0])
 
 
 def prepare_looking(db: Connection, name: str) -> None:

@@ -11,12 +11,13 @@ import msgspec
 
 from headway.errors import EngineRunning, StaleBrain
 from headway.store.grouping import Request
+from headway.store.keeping import Keeper
 from headway.store.postgres.address import parse
 from headway.store.postgres.bell import Listener
 from headway.store.postgres.borrowing import Loan
 from headway.store.postgres.connection import translated
 from headway.store.postgres.purging import purge
-from headway.store.postgres.reading import Reader
+from headway.store.postgres.reading import Reader, as_psycopg
 from headway.store.postgres.schema import prepare
 from headway.store.postgres.seat import Seat
 from headway.store.postgres.writer import Writer
@@ -24,7 +25,7 @@ from headway.store.protocol import Done
 from headway.store.records import Batch, Brain, NewJob, News, Purged, Receipt
 
 
-class PostgresStore(Reader):
+class PostgresStore(Keeper, Reader):
     def __init__(self, url: str) -> None:
         address = parse(url)
         prepare(address)
@@ -69,19 +70,20 @@ class PostgresStore(Reader):
     def _writer_for(self, jobs: Sequence[NewJob]) -> Writer:
         return self._careful if any(job.unique for job in jobs) else self._writer
 
-    def command(self, verb: str, target: str, args: Any, now: float) -> None:
+    def command(
+        self, verb: str, target: str, args: Any, now: float, who: str | None = None
+    ) -> None:
         text = msgspec.json.encode(args).decode()
         self._write(
-            "insert into commands (at, verb, target, args) values (?, ?, ?, ?) "
+            "insert into commands (at, verb, target, args, who) values (?, ?, ?, ?, ?) "
             "returning cast(pg_notify(?, '') as text)",  # heard if and only if it is stored
-            (now, verb, target, text, self.address.channel),
+            (now, verb, target, text, who, self.address.channel),
         )
 
-    def open_batch(self, label: str, now: float) -> int:
-        rows = self._write(
-            "insert into batches (created_at, label) values (?, ?) returning id", (now, label)
-        )
-        return int(rows[0][0])
+    def _write(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        """It must not run twice, so the session is tried first."""
+        with translated(self.name), self._pool.session(tried=True) as db:
+            return db.execute(as_psycopg(query), values).fetchall()
 
     # ------------------------------------------------------------------ the one engine
 

@@ -12,6 +12,7 @@ import apsw
 import msgspec
 
 from headway.errors import StoreError
+from headway.store.filtering import Words
 from headway.store.looking import Looker
 from headway.store.records import Brain, Errand, News, OpenJob
 from headway.store.sqlite.connection import connect, sql, translated
@@ -21,12 +22,23 @@ LOAD_NEW = sql("load_new")
 LOAD_SOME = sql("load_some")
 ERRANDS = sql("errands")
 PAYLOAD = sql("payload")
+LAST_EVENT = sql("last_event")
+
+
+def _array(values: Iterable[Any]) -> str:
+    return msgspec.json.encode(list(values)).decode()
 
 
 class Reader(Looker):
     """One connection for each thread that reads."""
 
-    AMONG = "in (select value from json_each(?))"
+    WORDS = Words(
+        many=_array,
+        among="in (select value from json_each(?))",
+        at_upstream=sql("where_at_upstream"),
+        says="instr(lower(error), lower(?)) > 0",
+        labelled=sql("where_labelled"),
+    )
 
     def __init__(self, path: str, *, vfs: str | None) -> None:
         self.path = path
@@ -41,9 +53,6 @@ class Reader(Looker):
     def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with translated(self.path):
             return self._db().execute(query, tuple(values)).fetchall()
-
-    def _many(self, numbers: Iterable[int]) -> str:
-        return msgspec.json.encode(list(numbers)).decode()
 
     def _db(self) -> apsw.Connection:
         db: apsw.Connection | None = getattr(self._local, "db", None)
@@ -98,11 +107,16 @@ class Reader(Looker):
         return News(rows, str(rows[-1].id) if rows else mark)
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
-        return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (self._many(ids),))]
+        return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (self._among(ids),))]
 
     def errands(self, ids: Iterable[int]) -> list[Errand]:
-        return [Errand._make(row) for row in self._rows(ERRANDS, (self._many(ids),))]
+        return [Errand._make(row) for row in self._rows(ERRANDS, (self._among(ids),))]
 
     def payload(self, id: int) -> str | None:
-        row = self._one(PAYLOAD, (id,))
+        row = self._one_of(PAYLOAD, id)
         return None if row is None else str(row[0])
+
+    def last_event(self) -> int:
+        row = self._one(LAST_EVENT)
+        assert row is not None  # the schema puts it there
+        return int(row[0])

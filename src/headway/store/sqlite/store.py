@@ -11,6 +11,7 @@ import msgspec
 
 from headway.errors import BadJob
 from headway.store.grouping import Request
+from headway.store.keeping import Keeper
 from headway.store.protocol import Done
 from headway.store.records import Batch, Brain, NewJob, Purged, Receipt
 from headway.store.sqlite.bell import Listener, Ringer
@@ -28,7 +29,7 @@ NO_LOANS = (
 )
 
 
-class SqliteStore(Reader):
+class SqliteStore(Keeper, Reader):
     def __init__(self, path: str, *, vfs: str | None = None, wal_pages: int = WAL_PAGES) -> None:
         path = str(Path(path).resolve())  # one lock and one bell, whatever the file is called
         prepare(path, vfs=vfs)
@@ -68,23 +69,25 @@ class SqliteStore(Reader):
     async def ainsert_with(self, conn: Any, jobs: Sequence[NewJob]) -> list[Receipt]:
         raise BadJob(NO_LOANS)
 
-    def command(self, verb: str, target: str, args: Any, now: float) -> None:
+    def command(
+        self, verb: str, target: str, args: Any, now: float, who: str | None = None
+    ) -> None:
         text = msgspec.json.encode(args).decode()
 
         def write(db: apsw.Connection) -> None:
             db.execute(
-                "insert into commands (at, verb, target, args) values (?, ?, ?, ?)",
-                (now, verb, target, text),
+                "insert into commands (at, verb, target, args, who) values (?, ?, ?, ?, ?)",
+                (now, verb, target, text, who),
             )
 
         self._writer.run(Request(None, write, rings=True))
 
-    def open_batch(self, label: str, now: float) -> int:
-        def write(db: apsw.Connection) -> int:
-            db.execute("insert into batches (created_at, label) values (?, ?)", (now, label))
-            return int(db.last_insert_rowid())
+    def _write(self, query: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        def write(db: apsw.Connection) -> list[tuple[Any, ...]]:
+            return db.execute(query, tuple(values)).fetchall()
 
-        return int(self._writer.run(Request(None, write)))
+        rows: list[tuple[Any, ...]] = self._writer.run(Request(None, write))
+        return rows
 
     # ------------------------------------------------------------------ the one engine
 

@@ -43,9 +43,9 @@ begin
         from jsonb_array_elements(its_completed) as v where id = (v ->> 0)::bigint;
     end if;
     if its_events is not null then
-        insert into events (id, at, job, event, before, after, fence, detail, subject)
+        insert into events (id, at, job, event, before, after, fence, detail, subject, who)
         select base + place, (v ->> 0)::double precision, (v ->> 1)::bigint, v ->> 2, v ->> 3,
-            v ->> 4, (v ->> 5)::bigint, v ->> 6, v ->> 7
+            v ->> 4, (v ->> 5)::bigint, v ->> 6, v ->> 7, v ->> 8
         from jsonb_array_elements(its_events) with ordinality as each (v, place);
     end if;
     if its_gates is not null then
