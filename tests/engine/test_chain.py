@@ -27,7 +27,7 @@ def open_jobs(app: App) -> list[int]:
     return [
         row.id
         for state in ("pending", "queued", "running", "paused")
-        for row in app.store.jobs(Query(schedule="s", state=state))
+        for row in app.store.jobs(Query(schedule="s", states=(state,)))
     ]
 
 
@@ -93,7 +93,7 @@ def test_whatever_happens_the_chain_goes_on_once_and_in_phase(
                     for job in open_jobs(app)[:1]:
                         app.cancel(job)
                 case "retry":
-                    ended = app.store.jobs(Query(schedule="s", state="failed"))
+                    ended = app.store.jobs(Query(schedule="s", states=("failed",)))
                     for row in ended[number : number + 1]:
                         app.retry(row.id)
                         retried.add(row.id)

@@ -38,7 +38,7 @@ def row(app: App, name: str = "s") -> Schedule:
 
 def open_occurrences(app: App) -> int:
     return sum(
-        app.store.count(Query(schedule="s", state=state))
+        app.store.count(Query(schedule="s", states=(state,)))
         for state in ("pending", "queued", "running", "paused")
     )
 
@@ -308,7 +308,7 @@ def test_declaring_the_same_again_changes_nothing(app: App, diary: Diary) -> Non
         for _ in range(5):
             app.schedule("s", tick.call(), rule)
             world.run_for(50)
-        assert app.store.count(Query(schedule="s", state="cancelled")) == 0
+        assert app.store.count(Query(schedule="s", states=("cancelled",))) == 0
     assert diary.times == [100.0, 200.0]
 
 

@@ -107,7 +107,7 @@ def test_every_trail_is_legal_complete_and_without_gaps(script: list[tuple[str, 
         world.run_for(0)
         play.app.resume("lane:default")
         for _ in range(2):  # what ran when it was asked to pause did so at its next word
-            for row in play.app.store.jobs(Query(state="paused", limit=1000)):
+            for row in play.app.store.jobs(Query(states=("paused",), limit=1000)):
                 play.app.resume(row.id)
             world.run_for("1d")
         rows = play.app.store.jobs(Query(limit=1000))

@@ -394,7 +394,7 @@ def test_lesson_17_declaring_schedules_again_in_another_order_refreshes_nothing(
         world.run_for(0)
         assert {row.name: row.next_due_at for row in app.schedules()} == before
         assert len(diary.rows) == ran
-        assert app.store.count(Query(state="cancelled")) == 0
+        assert app.store.count(Query(states=("cancelled",))) == 0
 
 
 def test_lesson_18_a_slow_feed_builds_no_backlog(app: App, diary: Diary) -> None:
@@ -410,8 +410,8 @@ def test_lesson_18_a_slow_feed_builds_no_backlog(app: App, diary: Diary) -> None
         app.schedule("feed", refresh.call(), Every(60, anchor_at=world.now))
         for _ in range(60):
             world.run_for(60)
-            waiting = sum(app.store.count(Query(state=each)) for each in ("pending", "queued"))
-            running = app.store.count(Query(state="running"))
+            waiting = app.store.count(Query(states=("pending", "queued")))
+            running = app.store.count(Query(states=("running",)))
             assert waiting + running == 1
     assert diary.times == [60.0, 720.0, 1380.0, 2040.0, 2700.0, 3360.0]
 
@@ -440,7 +440,7 @@ def test_lesson_19_retries_hold_the_lock_and_the_chain_outlives_the_last_of_them
         for _ in range(40):
             refresh.enqueue("by hand")
         world.run_for("5h")
-        failed = app.store.jobs(Query(schedule="feed", state="failed", limit=100))
+        failed = app.store.jobs(Query(schedule="feed", states=("failed",), limit=100))
         assert len(failed) >= 10, "it went on after each last retry"
         assert all(row.error == "LookupError" for row in failed)
         assert app.store.count(Query(schedule="feed")) == len(failed) + 1

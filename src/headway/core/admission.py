@@ -147,7 +147,7 @@ class Admission(Reserving):
         for gate in track.gates:
             if len(gate.leases) >= (gate.spare if leftover else gate.room) or gate.opens_at > now:
                 if not self.passable(track, gate, now):
-                    if gate.opens_at <= now and track.won != (gate,):
+                    if gate.opens_at <= now and track.won != (gate,) and not gate.unattended:
                         self.passed_over(self.head(track, now), now)
                     self.stand(track, gate, now)
                     return False
@@ -156,14 +156,19 @@ class Admission(Reserving):
                 self.stand(track, gate, now)
                 self.opened[gate] = None
                 return False
+        head = -1
         while True:
             first = track.queue.first(now)
             if first is None:
                 return False
+            if head < 0:
+                head = first[2]
             line = first[3].heap[0][2]
             ticket = self._pick_from(line, now)
             if ticket is None:
                 continue
+            if ticket.seq != head and self._no_longer_best(track, line, now):
+                return False
             if exempt is not None and exempt.reserved_for is not ticket:
                 self.file(line, line.queue.first(now), now)
                 if self.head(track, now) is exempt.reserved_for:
@@ -172,6 +177,16 @@ class Admission(Reserving):
                 return False
             self._grant(ticket, line, now)
             return True
+
+    def _no_longer_best(self, track: Track, line: Line, now: float) -> bool:
+        """The ticket that its turn came for had to stand aside. Others may go before the next."""
+        self.file(line, line.queue.first(now), now)
+        for gate in track.gates:
+            if gate.waiters and self.beaten(track, gate, now):
+                self.stand(track, gate, now)
+                self.opened[gate] = None
+                return True
+        return False
 
     def _pick_from(self, line: Line, now: float) -> Ticket | None:
         """The ticket of this line that may go now. If there is none the line leaves its track."""

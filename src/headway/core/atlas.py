@@ -163,10 +163,16 @@ class Atlas:
                 del self.keys[name]
 
     def _forget_tracks(self, kept: set[int]) -> None:
+        left: set[Gate] = set()  # gates where they still stood, with nobody in them
         for address, track in list(self.tracks.items()):
             if id(track) not in kept:
                 _remove(track.home.shares, track)
                 del self.tracks[address]
+                if track.wait is not None:
+                    left.add(track.wait[5])
+                    track.wait = None
+        for gate in left:
+            gate.waiters = sorted(each for each in gate.waiters if each[4].wait is each)
 
     def _forget_lines(self, gate: SharedGate, kept: set[int]) -> None:
         for line in [line for line in gate.lines if id(line) not in kept]:

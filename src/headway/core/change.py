@@ -12,7 +12,7 @@ from headway.core.ticket import Stop, Ticket
 class Change:
     """One transition of one ticket: one row in the audit trail."""
 
-    __slots__ = ("after", "at", "before", "detail", "event", "fence", "ticket")
+    __slots__ = ("after", "at", "before", "detail", "event", "fence", "permit", "ticket")
 
     def __init__(
         self,
@@ -31,6 +31,7 @@ class Change:
         self.at = at
         self.detail = detail
         self.fence = fence
+        self.permit: Permit | None = None  # that ended with it
 
     def __repr__(self) -> str:
         before = "-" if self.before is None else self.before.value

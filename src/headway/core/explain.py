@@ -72,11 +72,12 @@ def _explain_in_line(core: Core, ticket: Ticket, line: Line, now: float) -> Expl
         return Explanation(
             ticket.state, "behind", home.label, "", ticket.since, None, position, starts_at
         )
-    since = gate.door.closed_since if closed.reason == "closed" else ticket.since
+    by_door = closed.reason == "closed" and gate.door.closed_until > now
+    since = gate.door.closed_since if by_door else ticket.since
     return Explanation(
         ticket.state,
         closed.reason,
-        gate.label,
+        closed.gate or gate.label,
         closed.detail,
         since,
         opens_at,

@@ -40,6 +40,7 @@ class Limit:
 
     name = "limit"
     stops_online = False  # whether online calls are refused while this limit keeps the gate closed
+    unattended = False  # nobody is there to be asked: who waits for that is not passed over
 
     def __init__(self) -> None:
         self.opens_at = -INF  # closed until then
@@ -66,6 +67,10 @@ class Limit:
         """True when forgetting this limit changes nothing."""
         return self.opens_at <= now and self.cap == INF
 
+    def says(self, until: float | None, detail: str = "") -> Closed:
+        """How people are told that this limit holds somebody back."""
+        return Closed(self.name, detail, until)
+
     def adopt(self, other: Any) -> None:
         """Take over the state of the limit that this one replaces (settings changed)."""
 
@@ -79,11 +84,14 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Why a gate does not let a ticket pass, and until when if that is known."""
+    """Why a gate does not let a ticket pass, and until when if that is known. `gate`: what people
+    know it by, if that is not its own label.
+    """
 
     reason: str
     detail: str = ""
     until: float | None = None
+    gate: str = ""
 
 
 class Door:
@@ -182,6 +190,11 @@ class Gate:
         self.spare = spare - kept
         self.opens_at = INF if self.door.paused else opens_at
 
+    @property
+    def unattended(self) -> bool:
+        """Nobody is there who could let a ticket in, which is no place that another ticket got."""
+        return any(limit.unattended for limit in self.limits)
+
     def is_open(self, now: float) -> bool:
         return len(self.leases) < self.room and self.opens_at <= now
 
@@ -245,7 +258,7 @@ class Gate:
             worst = Closed("closed", door.closed_why, door.closed_until)
         for limit in self.limits:
             if limit.opens_at > now and (worst is None or limit.opens_at > (worst.until or 0.0)):
-                worst = Closed(limit.name, "", limit.opens_at)
+                worst = limit.says(limit.opens_at)
         if worst is not None:
             return worst
         if len(self.leases) >= (self.spare if leftover else self.room):
@@ -260,7 +273,7 @@ class Gate:
             return Closed("reserve", "kept free for online and normal work")
         narrowest = min(self.limits, key=lambda limit: limit.cap, default=None)
         if narrowest is not None and narrowest.cap < self.cap:
-            return Closed(narrowest.name, f"{held} in use, {narrowest.cap:g} allowed now")
+            return narrowest.says(None, f"{held} in use, {narrowest.cap:g} allowed now")
         return Closed("full", f"{held} in use of {self.cap:g}")
 
     def forgets_pushback(self, now: float) -> bool:
@@ -272,7 +285,8 @@ class Gate:
         return (
             not self.leases
             and not self.waiters
-            and self.opens_at <= now
+            and not self.door.paused
+            and self.door.closed_until <= now
             and self.reserved_for is None
             and (not self.door.streak or self.forgets_pushback(now))
             and (not self.limits or all(limit.idle(now) for limit in self.limits))

@@ -149,7 +149,9 @@ class Lifetimes:
         ticket.permit = None
         self.admission.give(permit, outcome, now)
         ticket.not_before = not_before
-        return self._step(ticket, verdict.event, now, outcome.error, permit.fence)
+        change = self._step(ticket, verdict.event, now, outcome.error, permit.fence)
+        change.permit = permit
+        return change
 
     # ------------------------------------------------------------------ transitions
 

@@ -6,6 +6,7 @@ or is idle. Nothing here knows of single tickets.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from heapq import heappop, heappush, heapreplace
 from typing import Any
 
@@ -188,6 +189,23 @@ class Places:
         """The group stands aside, but its place may be kept for the one who has just joined."""
         if group.stands_at is not None and group.stands_at.reserved_for is not None:
             self.gate_changed(group.stands_at, now)
+
+    def gather(self, gates: Iterable[Gate], at: Gate, now: float) -> None:
+        """These gates open together. Let the tracks that stand there stand at one that all of them
+        need, so that the best goes first whichever gate it stood at. It is looked at last: others
+        that are on their way to it are compared, too.
+        """
+        for gate in gates:
+            waiters, gate.waiters = gate.waiters, NOBODY
+            for entry in waiters:
+                track = entry[4]
+                if track.wait is entry:
+                    self.stand(track, at if at in track.gates else track.home, now)
+                    if track.wait[5] is not at:
+                        self.opened[track.home] = None
+        if at.waiters:
+            self.opened.pop(at, None)
+            self.gate_changed(at, now)
 
     def arm(self, gate: Gate, now: float) -> None:
         """Have the clock look at this gate when it opens."""

@@ -110,7 +110,7 @@ def _judge_attempt(ticket: Ticket, outcome: Outcome, policy: RetryPolicy, now: f
         return Verdict(Event.PUSHED_BACK_TOO_LONG if too_often or too_long else Event.PUSHBACK)
     tries.burnt += 1
     tries.pushed_back, tries.pushed_since = 0, INF  # the upstream did answer
-    if tries.burnt > policy.retries:
+    if tries.burnt > (ticket.max_attempts - 1 if ticket.max_attempts else policy.retries):
         return Verdict(Event.EXHAUSTED)
     delay_s = outcome.retry_after_s
     if delay_s is None:

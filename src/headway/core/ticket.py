@@ -60,6 +60,7 @@ class Ticket:
         "key",
         "labels",
         "lane",
+        "max_attempts",
         "not_before",
         "ordered",
         "passed_at",
@@ -100,6 +101,7 @@ class Ticket:
         ordered: Ordered = None,
         labels: tuple[tuple[str, str], ...] = (),
         retries: bool = True,
+        max_attempts: int = 0,
         seq: int = 0,
     ) -> None:
         self.id = id
@@ -117,6 +119,7 @@ class Ticket:
         self.cost = cost
         self.ordered = ordered
         self.labels = labels
+        self.max_attempts = max_attempts  # 0: as its type says
         self.retries = retries  # False for slots and online calls: they end with their first permit
 
         self.seq = seq  # first come; kept through retries and restarts

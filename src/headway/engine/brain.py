@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from random import Random
 from typing import Any, TypeVar
 
-from headway.core import Core, Outcome, Permit, Policies, State
+from headway.core import Core, Outcome, Permit, State
 from headway.core.change import Change
 from headway.core.lifecycle import TERMINAL, Event
 from headway.core.ticket import Stop, Ticket
@@ -21,8 +21,11 @@ from headway.engine.clock import Clock
 from headway.engine.controls import Controls
 from headway.engine.departures import Departures
 from headway.engine.hands import Hands
-from headway.engine.intake import know_type, obey_commands, take_in
+from headway.engine.hands.remote import RemoteHands
+from headway.engine.hands.worker_gates import WorkerPolicies
+from headway.engine.intake import obey_commands, take_in
 from headway.engine.ledger import Extra, Ledger, clean
+from headway.engine.metering import count
 from headway.engine.registry import Registry
 from headway.engine.schedules import Schedules
 from headway.engine.settings import Settings
@@ -62,10 +65,10 @@ class Brain(Departures):
         self.hands = hands
         self.wake = wake
         self._net_s = net_s
-        self.policies = Policies()
-        self.core = Core(
-            self.policies, rng=rng or Random(), retry=registry.policies(), lease_s=lease_s
-        )
+        self.policies = WorkerPolicies()
+        retry = registry.policies()
+        self.core = Core(self.policies, rng=rng or Random(), retry=retry, lease_s=lease_s)
+        self.remote = RemoteHands(self, self.policies, retry)
         self.extras: dict[int, Extra] = {}
         self.tickets = Tickets(registry)
         self.ledger = Ledger(self.core, self.extras)
@@ -74,12 +77,14 @@ class Brain(Departures):
         self.term = self.version = 0
         self.mark = ""  # what was seen of the jobs in the store
         self.controls = Controls(self)
-        self.unknown_types: set[str] = set()
         self.broken: list[tuple[int, int, str]] = []  # waits for a job that cannot complete
         self.news = True  # there may be something new in the store
         self.orders = False  # commands, too
         self.granting = True
+        self.who: str | None = None  # in whose name something is being done
+        self.written = 0  # rows of the trail that are no transitions
         self.fresh: set[int] = set()  # submitted in this turn, and stored as they stand
+        self.open_by_tenant: dict[str, int] = {}  # jobs that have not ended; nobody has 0
         self.own_slots: set[int] = set()
         self._finished: deque[Finished] = deque()
         self._calls: deque[tuple[Callable[[float], Any], Future[Any]]] = deque()
@@ -107,10 +112,6 @@ class Brain(Departures):
         self.wake()
         return future
 
-    def unknown_type(self, name: str) -> None:
-        self.unknown_types.discard(name)
-        know_type(self, name, self.core.now)
-
     def heard(self) -> None:
         """The store's bell."""
         self.news = True
@@ -127,6 +128,7 @@ class Brain(Departures):
 
     def turn(self) -> float:
         """Do everything there is to do. Returns when to come back if nobody calls."""
+        self.meters.turned()
         at = self.clock.now()
         if at >= self._renew_at:  # first: the last turn may have waited long for the store
             self._renew_at = at + self.core.lease_s / 3
@@ -145,7 +147,12 @@ class Brain(Departures):
             take_in(self, now)
             obey_commands(self, now)
         if self.granting:
+            self.remote.gates.open_up(now)
             self.outbox.permits += self.core.admit(now)
+            if self.remote.gates.deals:
+                self.remote.dealt(self.outbox.permits)
+        else:
+            self.remote.send_home()
         self.outbox.stops += self._settle(now)
         self._depart()
         if not self._finished or self._expected():
@@ -176,6 +183,7 @@ class Brain(Departures):
                 self.news = True
         if now >= self._sweep_at:
             self._sweep_at = now + SWEEP_S
+            self.remote.gates.sweep(now)
             self.core.sweep(now)
             self.ledger.forget_gates(self.batch)
 
@@ -186,15 +194,18 @@ class Brain(Departures):
             self.hand_held.pop(fence, None)
             change = core.finish(job, fence, outcome, now)
             if change is not None and result is not None and change.after is State.COMPLETED:
-                self._keep_result(change.ticket, result, now)
+                self.keep_result(change.ticket, result, now)
 
-    def _keep_result(self, ticket: Ticket, result: str, now: float) -> None:
+    def keep_result(self, ticket: Ticket, result: str, now: float) -> None:
         number: Any = ticket.id
         extra = self.extras.get(number)
         keep_s = None if extra is None else extra.keep_result_s
         if keep_s is None:
             known = self.registry.types.get(ticket.type)
-            keep_s = 86_400.0 if known is None else known.keep_result_s
+            if known is None:
+                keep_s = self.remote.keep_result_s(ticket.type)
+            else:
+                keep_s = known.keep_result_s
         self.batch.results.append((number, result, now + keep_s))
 
     def _hear_calls(self, now: float) -> None:
@@ -228,6 +239,8 @@ class Brain(Departures):
         """Write down every change, and let happen what follows from it, until nothing does."""
         core, batch, enter = self.core, self.batch, self.ledger.enter
         changes, fresh, hand_held = core.changes, self.fresh, self.hand_held
+        open_jobs, held = self.open_by_tenant, self.remote.held
+        meters = self.meters
         stops: list[tuple[int, Stop]] = []
         done = 0
         while done < len(changes) or core.stops:
@@ -241,11 +254,18 @@ class Brain(Departures):
                     self._slot_changed(change)
                     continue
                 before = change.before
+                count(meters, change)
                 enter(change, batch, before is None and number in fresh)
+                if before is None or before in TERMINAL:
+                    tenant = change.ticket.tenant
+                    open_jobs[tenant] = open_jobs.get(tenant, 0) + 1
                 if change.after in TERMINAL:
                     self._job_ended(change, now)
-                if before is State.RUNNING and change.fence in hand_held:
-                    stops.append((change.fence, Stop.CANCEL))  # its lease is over, not its work
+                if before is State.RUNNING:
+                    if change.fence in hand_held:
+                        stops.append((change.fence, Stop.CANCEL))  # its lease is over, not its work
+                    elif held:
+                        self.remote.ended(change.fence)
             for order in core.stops:
                 stops.append((order.permit.fence, order.why))
                 self._stop_asked(order.permit, order.why, now)
@@ -268,6 +288,10 @@ class Brain(Departures):
 
     def _job_ended(self, change: Change, now: float) -> None:
         number: Any = change.ticket.id
+        tenant = change.ticket.tenant
+        left = self.open_by_tenant.pop(tenant, 1) - 1
+        if left:
+            self.open_by_tenant[tenant] = left
         if self.ended:
             self.outbox.ended.append(number)
         if self.at_hand:
@@ -327,5 +351,6 @@ class Brain(Departures):
         detail: str = "", subject: str | None = None,
     ) -> None:  # fmt: skip
         """A row of the audit trail that is no transition."""
-        row = (now, job, event, None, None, fence, clean(detail), subject)
+        self.written += 1
+        row = (now, job, event, None, None, fence, clean(detail), subject, self.who)
         self._records.append((len(self.core.changes), row))

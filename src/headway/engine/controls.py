@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -12,6 +14,7 @@ from headway.core.change import UnknownTicket
 from headway.core.explain import Explanation
 from headway.core.lifecycle import TERMINAL, Event
 from headway.engine.intake import remember, take_in
+from headway.engine.settings import policy_of
 from headway.engine.tickets import FAR
 from headway.errors import UnknownJob
 from headway.store.records import Schedule
@@ -24,6 +27,26 @@ class Controls:
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
         self._core = brain.core
+
+    # ------------------------------------------------------------------ who asks
+
+    @contextmanager
+    def acting(self, who: str | None) -> Iterator[None]:
+        """What is written into the trail meanwhile was done by this one."""
+        self._brain.who = who
+        try:
+            yield
+        finally:
+            self._brain.who = None
+
+    def steer(self, verb: str, id: int, args: Sequence[Any], now: float, who: str | None) -> State:
+        """Do to a job what somebody asks for; if they have a name, it is in the trail."""
+        with self.acting(who):
+            written = self._brain.written
+            state: State = getattr(self, verb)(id, *args, now)
+            if who is not None and self._brain.written == written:
+                self._brain.record(now, "asked", job=id, detail=verb)
+        return state
 
     # ------------------------------------------------------------------ jobs
 
@@ -102,6 +125,22 @@ class Controls:
             return Explanation(ticket.state, "after", detail=f"jobs {others}", since=ticket.since)
         return self._core.explain(id, now)
 
+    def look_at_jobs(
+        self, ids: Sequence[int], now: float
+    ) -> dict[int, tuple[Explanation | None, float | None]]:
+        """Why each of them waits, or when its lease was last prolonged if it runs."""
+        found: dict[int, tuple[Explanation | None, float | None]] = {}
+        for id in ids:
+            ticket = self._core.tickets.get(id)
+            if ticket is None:
+                continue
+            permit = ticket.permit
+            if permit is None:
+                found[id] = (self.explain(id, now), None)
+            else:
+                found[id] = (None, max(permit.granted_at, permit.expires_at - permit.lease_s))
+        return found
+
     def _open(self, id: int, event: Event | None) -> Ticket:
         ticket = self._core.tickets.get(id)
         if ticket is not None:
@@ -165,6 +204,17 @@ class Controls:
         text = None if value is None else msgspec.json.encode(value).decode()
         brain.batch.settings.append((kind, name, text, now))
         brain.record(now, "set", subject=f"{kind}:{name}", detail=text or "reset")
+
+    def declare(self, kind: str, name: str, value: dict[str, Any], now: float) -> None:
+        """What the code of a worker elsewhere declares; it says so again after a restart."""
+        brain = self._brain
+        before = brain.settings.behind(kind, name)
+        brain.settings.declare("code", kind, name, value)
+        after = brain.settings.behind(kind, name)
+        if after is not None and after != before:
+            self._core.gates.declare(kind, name, policy_of(kind, after["value"], name), now)
+            text = msgspec.json.encode(value).decode()
+            brain.record(now, "declare", subject=f"{kind}:{name}", detail=text)
 
     # ------------------------------------------------------------------ schedules
 

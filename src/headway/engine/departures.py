@@ -6,18 +6,24 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from time import perf_counter
 from typing import Any
 
 from headway.core import Core, Outcome, Permit
 from headway.core.ticket import Stop
 from headway.engine.at_hand import AtHand
+from headway.engine.clock import Clock
 from headway.engine.hands import Hands, Work
+from headway.engine.hands.remote import RemoteHands
 from headway.engine.ledger import Ledger
+from headway.engine.meters import Meters
 from headway.engine.patience import Patient
 from headway.engine.registry import Registry
 from headway.errors import StoreBusy, StoreUnavailable
 from headway.store import Store
 from headway.store.records import Batch, Errand
+
+Away = list[tuple[Permit, Errand | None]]
 
 
 class Outbox:
@@ -38,7 +44,9 @@ class Departures(Patient):
     store: Store
     core: Core
     registry: Registry
+    clock: Clock
     hands: Hands
+    remote: RemoteHands
     ledger: Ledger
     mark: str
     term: int
@@ -51,17 +59,17 @@ class Departures(Patient):
         self.batch = Batch(term=0)
         self.outbox = Outbox()
         self.at_hand = AtHand()
+        self.meters = Meters()
+        self._sent_at = 0.0
         self.under_way: Batch | None = None  # sent, and perhaps not committed yet
         self._leaving: Outbox | None = None  # what waits for that
         self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
         self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
         self.slots_waiting: dict[Any, Future[Permit]] = {}
+        self.committed: Callable[[], None] = _nothing  # whoever follows the trail hears of more
 
     def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None:
         raise AssertionError("the brain itself hears it")
-
-    def unknown_type(self, name: str) -> None:
-        raise AssertionError("the brain itself knows what to do")
 
     def _depart(self) -> None:
         """Send what was decided on its way. It is acted on when it has arrived."""
@@ -72,6 +80,7 @@ class Departures(Patient):
             batch.term = self.term
             batch.fence = self.core.admission.fence
             batch.mark = self.mark
+            self._sent_at = perf_counter()
             self.insist(lambda: self.store.send(batch))
             self.news = self.news or bool(batch.jobs)
             self.batch = Batch(term=self.term)
@@ -83,6 +92,8 @@ class Departures(Patient):
         batch, self.under_way = self.under_way, None
         if batch is not None:
             self._see_through(batch)
+            self.meters.committed(perf_counter() - self._sent_at)
+            self.committed()
         outbox, self._leaving = self._leaving, None
         if outbox is not None:
             self._act(outbox)
@@ -110,20 +121,29 @@ class Departures(Patient):
                 acks, outbox.acks = outbox.acks, []
                 for future, _ in acks:
                     future.set_exception(error)
+        self.remote.send_home()
 
     def _act(self, outbox: Outbox) -> None:
+        away: Away = []
         if outbox.permits:
-            self._hand_out(outbox.permits)
+            self._hand_out(outbox.permits, away)
         for fence, why in outbox.stops:
             if fence in self.hand_held:
                 self.hands.stop(fence, why)
+            else:
+                self.remote.stop_asked(fence)
+        if away or self.remote.unheard:
+            self.remote.deliver(away, self.clock.now())
         for future, value in outbox.acks:
             future.set_result(value)
         for number in outbox.ended:
             for tell in self.ended.pop(number, ()):
                 tell()
 
-    def _hand_out(self, permits: list[Permit]) -> None:
+    def _hand_out(self, permits: list[Permit], away: Away) -> None:
+        """To the hands of this process. What goes to workers elsewhere is added to `away`; with
+        None if there is nothing to be done.
+        """
         jobs: dict[int, Permit] = {}
         for permit in permits:
             number: Any = permit.ticket.id
@@ -151,14 +171,19 @@ class Departures(Patient):
         for errand in errands:
             permit = jobs.pop(errand.id)
             known = self.registry.types.get(permit.ticket.type)
-            if known is None:  # an operator has opened the gate of a type that nobody knows
-                self.unknown_type(permit.ticket.type)
-                self.finished(errand.id, permit.fence, Outcome.returned(), None)
+            if known is None:
+                away.append((permit, errand))
                 continue
-            work = Work(permit, known, errand)
+            work = Work.permitted(permit, known, errand)
             self.hand_held[permit.fence] = work
             works.append(work)
-        self.hands.start(works)
+        if works:
+            self.hands.start(works)
         for number, permit in jobs.items():
             lost = Outcome.failed("its payload is not in the store any more", fatal=True)
             self.finished(number, permit.fence, lost, None)
+            away.append((permit, None))
+
+
+def _nothing() -> None:
+    pass

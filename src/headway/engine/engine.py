@@ -42,6 +42,7 @@ class Engine:
         threads: int = 16,
         payload_limit: int = 1_048_576,
         retention: Retention | None = None,
+        lease_s: float = 90.0,
     ) -> None:
         self._store = store
         self._clock = clock or SystemClock()
@@ -50,7 +51,8 @@ class Engine:
         self._hands = LocalHands(
             self._loop, self._clock.now, threads=threads, payload_limit=payload_limit
         )
-        self.brain = Brain(store, registry, settings, self._clock, self._hands, wake=self._ring)
+        self.brain = Brain(store, registry, settings, self._clock, self._hands, wake=self._ring,
+                           lease_s=lease_s)  # fmt: skip
         self._hands.brain = self.brain
         self._retention = retention or Retention()
         self._stopping = False

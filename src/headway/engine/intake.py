@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from headway.engine.brain import Brain
 
 CHUNK = 2_000  # jobs taken in during one turn, so that nobody waits long for a permit
-INF = float("inf")
-UNKNOWN_TYPE = "no worker knows this type"
 
 _spec = msgspec.json.Decoder(Spec)
 
@@ -70,7 +68,6 @@ def _submit(brain: Brain, row: OpenJob, others: list[int] | None, now: float) ->
     if others is not None:
         not_before = hold_back(brain, row, others)
     ticket = brain.tickets.make(row, not_before=not_before)
-    know_type(brain, ticket.type, now)
     if now >= ticket.deadline:  # it came too late already, and must not run
         ticket.not_before, ticket.deadline = FAR, now + 0.001
     _enter(brain, ticket, row, now)
@@ -124,12 +121,6 @@ def hold_back(brain: Brain, row: OpenJob, others: list[int]) -> float:
     return FAR
 
 
-def know_type(brain: Brain, name: str, now: float) -> None:
-    if name not in brain.registry.types and name not in brain.unknown_types:
-        brain.unknown_types.add(name)
-        brain.core.gates.close("type", name, now, until=INF, why=UNKNOWN_TYPE)
-
-
 def holders(brain: Brain, ids: list[int]) -> dict[int, list[int]]:
     """For each of these jobs, the jobs it must still wait for. One that waits for a job that has
     failed, or was never there, is cancelled as soon as it is in.
@@ -169,7 +160,8 @@ def obey_commands(brain: Brain, now: float) -> None:
     for command in commands:
         brain.batch.obeyed.append(command.id)
         try:
-            _obey(brain, command, now)
+            with brain.controls.acting(command.who):
+                _obey(brain, command, now)
         except StoreError:
             raise
         except Exception as error:  # whatever it is, it must not stop this engine and the next
@@ -182,14 +174,12 @@ def _obey(brain: Brain, command: Command, now: float) -> None:
     controls = brain.controls
     match command.verb:
         case "cancel" | "pause" | "resume" | "retry" | "pin":
-            getattr(controls, command.verb)(int(command.target), now)
-        case "prioritise":
-            controls.prioritise(int(command.target), args, now)
+            controls.steer(command.verb, int(command.target), (), now, command.who)
+        case "prioritise" | "reschedule":
+            controls.steer(command.verb, int(command.target), (args,), now, command.who)
         case "replace":
             not_before, priority = args
             controls.replace(int(command.target), not_before, priority, now)
-        case "reschedule":
-            controls.reschedule(int(command.target), args, now)
         case "schedule":
             controls.schedule(msgspec.convert(args, Schedule), now)
         case "unschedule":

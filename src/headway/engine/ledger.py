@@ -11,12 +11,14 @@ from headway.core.lifecycle import TERMINAL
 from headway.core.memory import Address, address_of, dump, remembers
 from headway.core.ticket import Ticket
 from headway.engine.tickets import grant, standing, tries_text
+from headway.net.redaction import redact
 from headway.store.records import Batch, UniqueScope
 
 _encode = msgspec.json.encode
 
 SUBMIT = "submit"
 MAX_DETAIL = 4_000  # characters of an error that are worth keeping
+MAX_RAW = 100_000  # of one that are looked at
 
 # What stands as the error of a job that ended without anybody giving a reason.
 WHY: dict[Event | None, str] = {
@@ -120,9 +122,12 @@ class Ledger:
 
 
 def clean(text: str) -> str:
-    """An error as it may be stored: bounded, and without what no database takes."""
+    """An error as it may be stored: bounded, without secrets or what no database takes."""
     if not text:
         return text
+    if len(text) > MAX_RAW:
+        text = text[: MAX_RAW // 2] + " … " + text[-MAX_RAW // 2 :]
+    text = redact(text)
     if len(text) > MAX_DETAIL:
         text = text[: MAX_DETAIL // 2] + " … " + text[-MAX_DETAIL // 2 :]
     return text.replace("\x00", "\\0").encode("utf-8", "replace").decode("utf-8")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headway.core import Outcome, State
+from headway.core.kinds import TYPE
 from headway.core.memory import load as load_gate
 from headway.engine.hands.processes import kill_left_over
-from headway.engine.intake import hold_back, holders, know_type, remember
+from headway.engine.hands.worker_gates import UNKNOWN_TYPE
+from headway.engine.intake import hold_back, holders, remember
 from headway.store.records import OpenJob
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ def load(brain: Brain) -> None:
     brain.version = store.version()
     _load_settings(brain)
     for kind, name, tenant, state in store.gates():
-        load_gate(core, (kind, name, tenant), msgspec.json.decode(state), now)
+        kept = _without_unknown(kind, msgspec.json.decode(state))
+        load_gate(core, (kind, name, tenant), kept, now)
         brain.ledger.kept.add((kind, name, tenant))
     for job, pid, started_at in store.processes():
         kill_left_over(pid, started_at)
@@ -51,13 +54,22 @@ def load(brain: Brain) -> None:
         gc.freeze()  # the core makes no cyclic garbage: there is no need to look at it again
 
 
+def _without_unknown(kind: str, state: dict[str, Any]) -> dict[str, Any]:
+    """An older version may have stored that nobody knows a type. That is for workers to say."""
+    door = state.get("door", {})
+    if kind != TYPE or door.get("why") != UNKNOWN_TYPE:
+        return state
+    door = {name: value for name, value in door.items() if name not in ("until", "since", "why")}
+    return {**state, "door": door}
+
+
 def _load_settings(brain: Brain) -> None:
     brain.settings.load((kind, name, value) for kind, name, value, _ in brain.store.settings())
     brain.settings.declare_all(brain.policies)
 
 
 def _load_jobs(brain: Brain, now: float) -> None:
-    core, tickets = brain.core, brain.tickets
+    core, tickets, counts = brain.core, brain.tickets, brain.open_by_tenant
     waiting = holders(brain, [job for job, _ in brain.store.waits()])
     running: list[OpenJob] = []
     collecting = gc.isenabled()
@@ -66,7 +78,7 @@ def _load_jobs(brain: Brain, now: float) -> None:
         for row in brain.store.load_open(brain.mark):
             if row.unique_scope or row.schedule or row.spec:
                 remember(brain, row, known=True)
-            know_type(brain, row.type, now)
+            counts[row.tenant] = counts.get(row.tenant, 0) + 1
             if row.state == State.RUNNING.value:
                 running.append(row)
                 continue
@@ -84,15 +96,21 @@ def _load_jobs(brain: Brain, now: float) -> None:
 
 
 def _take_back(brain: Brain, row: OpenJob, now: float) -> None:
-    """Our own hands went with the engine, so a running job has lost its lease."""
+    """Our own hands went with the engine, so a job that ran here has lost its lease. What this
+    process cannot run is held by a worker elsewhere, which has as long as a lease lasts to find
+    this engine.
+    """
     ticket = brain.tickets.again(row)
     asked = ticket.asked
     if row.pin is not None:
         brain.core.replay_pin(ticket, row.pin)
     granted_at = now if row.granted_at is None else min(row.granted_at, now)
-    brain.core.restore(
+    permit = brain.core.restore(
         ticket, now, fence=row.fence, upstream=row.upstream, granted_at=granted_at,
         expires_at=now + brain.core.lease_s,
     )  # fmt: skip
     ticket.asked = asked
-    brain.core.finish(row.id, row.fence, Outcome.lost(LOST), now)
+    if row.type in brain.registry.types:
+        brain.core.finish(row.id, row.fence, Outcome.lost(LOST), now)
+    else:
+        brain.remote.restore(permit)

@@ -14,6 +14,10 @@ from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
 ASYNC = "hands:async"
 THREADS = "hands:threads"
 
+# And of what workers elsewhere can: one that all of them share, and one for each type of job.
+REMOTE = "hands:remote"
+WORK = "work:"
+
 KEEP_RESULT_S = 86_400.0
 
 

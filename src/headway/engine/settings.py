@@ -24,6 +24,7 @@ LAYERS = ("code", "file", "environment", "operator")
 PACES = frozenset({"every", "per_minute", "per_second"})
 WHOLE = frozenset({"limit", "reserve", "burst", "max_waiters"})
 KINDS = ("everything", "lane", "upstream", "tool", "type", "key")
+SERVER = "server"  # a table of the same file that is not about gates
 PREFIX = "HEADWAY_"
 
 Value = dict[str, Any]
@@ -86,20 +87,40 @@ class Settings:
         rows = []
         for (kind, name), layers in sorted(self._layers.items()):
             value = merged(layers)
-            said_by = {
-                field: next(layer for layer in reversed(LAYERS) if field in layers.get(layer, {}))
-                for field in value
-            }
             rows.append(
                 {
                     "kind": kind,
                     "name": name,
                     "value": value,
-                    "from": said_by,
+                    "from": _said_by(layers, value),
                     "overridden": "operator" in layers,
                 }
             )
         return rows
+
+    def names(self) -> list[tuple[str, str]]:
+        """(kind, name or pattern) of all that is declared."""
+        return list(self._layers)
+
+    def behind(self, kind: str, name: str) -> dict[str, Any] | None:
+        """The declaration that holds for a name: its own, or the longest pattern that fits."""
+        fitting = [
+            each
+            for each_kind, each in list(self._layers)
+            if each_kind == kind
+            and (each == name or (each.startswith("*") and name.endswith(each[1:])))
+        ]
+        if not fitting:
+            return None
+        best = max(fitting, key=lambda each: (each == name, len(each)))
+        layers = self._layers[kind, best]
+        value = merged(layers)
+        return {
+            "value": value,
+            "from": _said_by(layers, value),
+            "overridden": "operator" in layers,
+            "declared_as": best,
+        }
 
     def read_file(self, path: str) -> None:
         """A TOML file: [lane.NAME], [upstream."*.example.com"], [tool.NAME], …"""
@@ -110,6 +131,8 @@ class Settings:
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{path} is not a TOML file: {error}") from error
         for kind, names in tables.items():
+            if kind == SERVER:
+                continue
             if kind not in KINDS:
                 raise ValueError(f"{path} has a table [{kind}]; known are {', '.join(KINDS)}")
             for name, value in names.items():
@@ -128,6 +151,14 @@ class Settings:
                 except msgspec.DecodeError:
                     value = text
                 self.declare("environment", kind, name, {field: value})
+
+
+def _said_by(layers: Mapping[str, Value], value: Value) -> dict[str, str]:
+    """Which layer each field comes from."""
+    return {
+        field: next(layer for layer in reversed(LAYERS) if field in layers.get(layer, {}))
+        for field in value
+    }
 
 
 def merged(layers: Mapping[str, Value]) -> Value:

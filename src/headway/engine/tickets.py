@@ -10,11 +10,12 @@ import msgspec
 from headway.core import Permit, Ticket, Traffic
 from headway.core.order import PINNED
 from headway.core.ticket import Stop, Tries
-from headway.engine.registry import Registry
+from headway.engine.registry import REMOTE, WORK, Registry
 from headway.store.records import OpenJob
 
 INF = float("inf")
 FAR = 1e11  # when a job is due that waits for other jobs
+MANY = 100_000  # names, after which they are collected anew
 
 
 class Spec(msgspec.Struct, omit_defaults=True):
@@ -26,7 +27,9 @@ class Spec(msgspec.Struct, omit_defaults=True):
     cost: float = 1.0
     ordered: str | None = None
     labels: dict[str, str] = {}
+    about: dict[str, str] = {}  # for people; no gate looks at it
     keep_result_s: float | None = None
+    max_attempts: int | None = None
 
 
 _encode = msgspec.json.encode
@@ -90,13 +93,16 @@ class Tickets:
         tools = self._tools.get(name)
         if tools is None:
             known = self._registry.types.get(name)
-            tools = self._tools[name] = () if known is None else known.all_tools
+            if len(self._tools) > MANY:
+                self._tools.clear()
+            remote = (REMOTE, WORK + name)  # what this process cannot run, workers elsewhere may
+            tools = self._tools[name] = remote if known is None else known.all_tools
         return tools
 
     def _upstreams_of(self, text: str) -> tuple[str, ...]:
         names = self._upstreams.get(text)
         if names is None:
-            if len(self._upstreams) > 100_000:
+            if len(self._upstreams) > MANY:
                 self._upstreams.clear()
             names = self._upstreams[text] = tuple(intern(name) for name in _names.decode(text))
         return names
@@ -110,6 +116,7 @@ def _apply(spec: Spec, ticket: Ticket) -> None:
     ticket.cost = spec.cost
     ticket.ordered = spec.ordered  # type: ignore[assignment]
     ticket.labels = tuple(sorted(spec.labels.items())) if spec.labels else ()
+    ticket.max_attempts = spec.max_attempts or 0
 
 
 def standing(ticket: Ticket, not_before: float, error: str | None, fence: int) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NOTE_EVERY_S = 0.25  # progress is stored at most this often
 MAX_LINES = 1_000  # log lines of one attempt that are kept
 MAX_LINE = 2_000  # characters of one of them
+MAX_NOTE = 500  # characters beside the numbers of progress
 
 
 class Stopped(BaseException):
@@ -113,7 +114,7 @@ class RunningJob:
         now = self._now()
         if not math.isfinite(done) or not (total is None or math.isfinite(total)):
             raise ValueError(f"progress is told in plain numbers, not {done!r} of {total!r}")
-        said = clean(str(note)[:500])
+        said = clean(str(note)[:MAX_NOTE])
         values = (float(done), None if total is None else float(total), said, now)
         if now - self._noted_at >= NOTE_EVERY_S:
             self._noted_at = now

@@ -47,7 +47,7 @@ class LocalHands:
         self.brain: Brain
         self._loop = loop
         self._now = now
-        self._payload_limit = payload_limit
+        self.payload_limit = payload_limit
         self._running: dict[int, RunningJob] = {}
         self._forgotten = False
         self._ends: list[tuple[float, int]] = []  # when a work times out
@@ -85,7 +85,7 @@ class LocalHands:
         if self._forgotten:
             return
         for work in works:
-            job = RunningJob(work, self.brain, self._loop, self._now, self._payload_limit)
+            job = RunningJob(work, self.brain, self._loop, self._now, self.payload_limit)
             self._running[work.fence] = job
             heappush(self._ends, (self._loop.time() + work.timeout_s, work.fence))
             if work.type.is_async:
@@ -106,7 +106,7 @@ class LocalHands:
         except BaseException as error:
             outcome, result = judge_error(job, error, self._now()), None
         else:
-            outcome, result = judge_value(value, self._payload_limit)
+            outcome, result = judge_value(value, self.payload_limit)
         self._ended(job, outcome, result)
 
     def _never_began(self, job: RunningJob, task: asyncio.Task[None]) -> None:
@@ -225,7 +225,7 @@ class LocalHands:
         except BaseException as error:
             outcome, result = judge_error(job, error, self._now()), None
         else:
-            outcome, result = judge_value(value, self._payload_limit)
+            outcome, result = judge_value(value, self.payload_limit)
         current.reset(token)
         with contextlib.suppress(RuntimeError):  # the engine has gone without waiting for it
             self._loop.call_soon_threadsafe(self._ended, job, outcome, result)
