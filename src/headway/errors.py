@@ -96,3 +96,14 @@ class JobFailed(HeadwayError):
 
 class ResultExpired(HeadwayError):
     """The result was kept for the time that was asked for, and is gone. Ask for a longer one."""
+
+
+# ---------------------------------------------------------------------- serving
+
+
+class BadSettings(HeadwayError, ValueError):
+    """The server cannot start like this; the message says which setting to change."""
+
+
+class NotAllowed(HeadwayError):
+    """The server does not let this in: the token is missing, not valid, or may not do this."""

@@ -1,0 +1,100 @@
+"""The same action for every job that a search finds, with a dry run before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from headway.api.auth import Principal
+from headway.api.problems import Problem
+from headway.core import IllegalTransition
+from headway.core.change import UnknownTicket
+from headway.errors import UnknownJob
+from headway.store.records import Query
+
+if TYPE_CHECKING:
+    from headway.api.site import Site
+
+ACTIONS = {
+    "cancel": ("pending", "queued", "running", "paused"),
+    "pause": ("pending", "queued", "running"),
+    "resume": ("paused",),
+    "retry": ("failed", "cancelled"),
+    "pin": ("pending", "queued", "running", "paused"),
+    "prioritise": ("pending", "queued", "running", "paused"),
+}
+MOST = 100_000  # jobs that one call may touch
+CHUNK = 200  # jobs that are touched in one turn of the engine
+SAMPLE = 10
+
+
+class Bulk:
+    def __init__(self, site: Site, principal: Principal) -> None:
+        self._site = site
+        self._principal = principal
+
+    def run(
+        self, action: str, q: str, dry_run: bool, expected: int | None, priority: int | None
+    ) -> dict[str, Any]:
+        if action not in ACTIONS:
+            raise Problem(422, f"{action!r} is no action; known are {', '.join(ACTIONS)}",
+                          kind="bad-action")  # fmt: skip
+        if not q.strip():
+            raise Problem(422, "name the jobs: q may not be empty; status:open means all of them "
+                          "that have not ended", kind="bad-search")  # fmt: skip
+        if (priority is None) == (action == "prioritise"):
+            raise Problem(422, "priority goes with the action prioritise", kind="bad-action")
+        site = self._site
+        query = site.narrowed(Query(), q, self._principal)
+        matched = site.store.count(query)
+        fitting = self._fitting(query, ACTIONS[action])
+        possible = 0 if fitting is None else site.store.count(fitting)
+        sample = [] if fitting is None else site.store.jobs(replace(fitting, limit=SAMPLE))
+        answer = {
+            "action": action, "dry_run": dry_run, "matched": matched, "possible": possible,
+            "done": 0, "refused": 0, "sample": site.views(sample),
+        }  # fmt: skip
+        if dry_run:
+            return answer
+        if expected is not None and expected != matched:
+            raise Problem(409, f"{matched} jobs match, not {expected}; look again", kind="changed")
+        if possible > MOST:
+            raise Problem(422, f"{possible} jobs at once are too many; narrow the search to "
+                          f"{MOST}", kind="too-many")  # fmt: skip
+        if fitting is not None:
+            args = () if priority is None else (priority,)
+            answer["done"], answer["refused"] = self._act(action, args, fitting)
+        return answer
+
+    def _fitting(self, query: Query, states: tuple[str, ...]) -> Query | None:
+        """Those of the jobs to which it can be done. None: there can be none."""
+        wanted = tuple(state for state in (query.states or states) if state in states)
+        return replace(query, states=wanted) if wanted else None
+
+    def _act(self, action: str, args: tuple[Any, ...], query: Query) -> tuple[int, int]:
+        """From the newest to the oldest. Each is looked at once, whatever becomes of it."""
+        site = self._site
+        done = refused = 0
+        below: int | None = None
+        while True:
+            rows = site.store.jobs(replace(query, limit=CHUNK, below=below))
+            if not rows:
+                return done, refused
+            below = rows[-1].id
+            ids = [row.id for row in rows]
+            count = site.wait(site.engine.ask(partial(self._steer_all, action, ids, args)))
+            done += count
+            refused += len(ids) - count
+
+    def _steer_all(self, action: str, ids: list[int], args: tuple[Any, ...], now: float) -> int:
+        """In the brain's turn. How many it could be done to."""
+        controls = self._site.engine.brain.controls
+        count = 0
+        for id in ids:
+            try:
+                controls.steer(action, id, args, now, self._principal.who)
+                count += 1
+            except (IllegalTransition, UnknownTicket, UnknownJob, ValueError):
+                continue  # it has moved on meanwhile
+        return count

@@ -1,0 +1,170 @@
+"""What a server is told when it starts: the command line, then the environment, then its file."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from headway.errors import BadSettings
+
+MIN_SECRET = 32  # characters of a secret that signs; a shorter one can be guessed
+PREFIX = "HEADWAY_"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Everything a server can be told. The same names stand in [server] of its file, and in
+    capitals behind HEADWAY_ in the environment.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8000
+    data: str = "headway-data"
+    dsn: str = ""  # a PostgreSQL address; empty: SQLite in `data`
+    auth: str = "auto"  # "auto": loopback needs no token; "required": everybody does
+    allowed_hosts: tuple[str, ...] = ()  # names besides localhost by which it may be called
+    allowed_origins: tuple[str, ...] = ()  # pages of other servers that may call it
+    trusted_proxies: str = ""  # addresses whose X-Forwarded-* headers are believed
+    jwt_secret: str = ""
+    jwks: str = ""  # where the keys of signed tokens are: an https address or a file
+    jwt_audience: str = ""
+    jwt_issuer: str = ""
+    log_format: str = "auto"
+    log_level: str = "info"
+    lease_s: float = 90.0
+    drain_s: float = 30.0
+    max_body: int = 8_388_608
+    max_headers: int = 32_768
+    max_depth: int = 64  # of JSON
+    max_payload: int = 1_048_576
+    max_clients: int = 1_000  # that listen to events
+    slow_client_s: float = 20.0  # a client that does not take a message for so long is dropped
+    max_takers: int = 1_000  # workers that wait for work
+    max_connections: int = 10_000
+    request_s: float = 60.0  # for a client to send a whole request
+    max_requests: int = 2_000  # that are answered at the same time, apart from these two
+    max_open_per_tenant: int = 1_000_000  # jobs that have not ended
+    threads: int = 16
+    completed_days: float = 7.0
+    failed_days: float = 30.0
+
+    @property
+    def url(self) -> str:
+        """Of the store."""
+        return self.dsn or f"sqlite:///{Path(self.data) / 'headway.db'}"
+
+    @property
+    def on_loopback(self) -> bool:
+        return is_loopback(self.host)
+
+    @property
+    def open(self) -> bool:
+        """Whether whoever reaches the server may use it. Through a proxy, anybody could."""
+        return self.on_loopback and self.auth != "required" and not self.trusted_proxies
+
+    @property
+    def signed_tokens(self) -> bool:
+        return bool(self.jwt_secret or self.jwks)
+
+    def check(self) -> None:
+        """Refuse what cannot work, or would not be safe."""
+        if self.auth not in ("auto", "required"):
+            raise BadSettings(f"auth is auto or required, not {self.auth!r}")
+        if self.log_format not in ("auto", "json", "text"):
+            raise BadSettings(f"log_format is auto, json or text, not {self.log_format!r}")
+        if self.log_level.lower() not in ("debug", "info", "warning", "error"):
+            raise BadSettings(f"log_level is debug, info, warning or error, not {self.log_level!r}")
+        if not 0 <= self.port < 65_536:
+            raise BadSettings(f"{self.port} is no port; name one from 1 to 65535, or 0 for any")
+        if self.jwt_secret and len(self.jwt_secret) < MIN_SECRET:
+            raise BadSettings(f"jwt_secret needs at least {MIN_SECRET} characters")
+        if self.jwt_secret and self.jwks:
+            raise BadSettings("jwt_secret and jwks say the same thing; set one of them")
+        if self.jwks.startswith("http://") and not is_loopback(_host_of(self.jwks)):
+            raise BadSettings("jwks must be an https address: whoever can change the keys gets in")
+        if not self.lease_s >= 1:
+            raise BadSettings(f"lease_s is at least 1 second, not {self.lease_s!r}")
+        if not self.request_s > 0:
+            raise BadSettings(f"request_s is a time above 0 seconds, not {self.request_s!r}")
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name.startswith("max_") and not value >= 1:
+                raise BadSettings(f"{field.name} must be 1 or more, not {value!r}")
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _host_of(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].partition(":")[0]
+
+
+def read(file: str | None, environment: Mapping[str, str] = os.environ, **said: Any) -> Config:
+    """`said` is what the command line names; None: it does not."""
+    known = {field.name: field.type for field in fields(Config)}
+    config = Config()
+    for source, values in (
+        (file or "", _from_file(file, known)),
+        ("the environment", _from_environment(environment, known)),
+        ("the command line", {name: value for name, value in said.items() if value is not None}),
+    ):
+        try:
+            config = replace(config, **{n: _typed(n, v) for n, v in values.items()})
+        except (TypeError, ValueError) as error:
+            raise BadSettings(f"{source}: {error}") from None
+    config.check()
+    return config
+
+
+def _from_file(file: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
+    if file is None:
+        return {}
+    try:
+        tables = tomllib.loads(Path(file).read_text("utf-8"))
+    except OSError as error:
+        raise BadSettings(f"{file} cannot be read: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise BadSettings(f"{file} is not a TOML file: {error}") from error
+    values = tables.get("server", {})
+    if not isinstance(values, dict):
+        raise BadSettings(f"[server] in {file} is a table of settings")
+    unknown = set(values) - set(known)
+    if unknown:
+        raise BadSettings(f"[server] in {file} has {', '.join(sorted(unknown))}; "
+                          f"known are {', '.join(known)}")  # fmt: skip
+    return dict(values)
+
+
+def _from_environment(environment: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: environment[variable]
+        for name in known
+        if (variable := PREFIX + name.upper()) in environment
+    }
+
+
+def _typed(name: str, value: Any) -> Any:
+    """Text from the environment as what the setting is."""
+    default = getattr(Config(), name)
+    if isinstance(default, tuple):
+        parts = value.split(",") if isinstance(value, str) else value
+        return tuple(str(part).strip() for part in parts if str(part).strip())
+    if isinstance(default, str):
+        if not isinstance(value, str):
+            raise ValueError(f"{name} is text, not {value!r}")
+        return value
+    try:
+        return type(default)(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} is a number, not {value!r}") from None

@@ -1,0 +1,294 @@
+"""The first to see a request: limits, where it came from, and who is asking.
+
+On loopback anybody may ask, so the dangers are web pages: one that lets its own name point to
+127.0.0.1 (its Host is not ours), and one that sends requests across (its Origin is not ours).
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from time import perf_counter
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from headway.api.auth import COOKIE, EVERYTHING, Authenticator, Principal, no_token
+from headway.api.config import Config
+from headway.api.logs import access
+from headway.api.problems import Problem, answer, bug, problem_of
+from headway.api.quick import ENDPOINTS, Endpoint
+
+logger = logging.getLogger("headway.access")
+
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+# Requests that wait; they have limits of their own.
+LONG = frozenset({"/api/work/take", "/api/events", "/api/requests/events"})
+OURS = frozenset({"localhost", "127.0.0.1", "::1"})
+FORWARDED = frozenset({
+    b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip", b"forwarded",
+    b"via",
+})  # fmt: skip
+ONCE = (b"host", b"origin", b"authorization", b"cookie", b"content-type", b"sec-fetch-site")
+MAX_ANONYMOUS = 16_384  # bytes of a body from somebody unknown: the form of the login page
+HEALTH = "/healthz"  # is answered when nothing else is: whoever asks may restart the server
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy",
+     b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"),
+]  # fmt: skip
+NO_STORE = (b"cache-control", b"no-store")
+
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+
+class Gone(Exception):
+    """The client has hung up in the middle of its request."""
+
+
+class Guard:
+    def __init__(self, app: ASGIApp, config: Config, authenticator: Authenticator) -> None:
+        self._app = app
+        self._config = config
+        self._authenticator = authenticator
+        self._at_work = 0
+        own = {host.lower() for host in config.allowed_hosts}
+        self._open = config.open
+        self._hosts = OURS | own | {config.host.strip("[]").lower()} if self._open else own
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        began = perf_counter()
+        status = 0
+
+        async def send_safely(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = message.setdefault("headers", [])
+                headers += HEADERS
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append(NO_STORE)
+            await send(message)
+
+        waits = scope["path"] in LONG
+        if not waits:
+            self._at_work += 1
+        try:
+            await self._pass(scope, receive, send_safely)
+        finally:
+            if not waits:
+                self._at_work -= 1
+            if status >= 500 or logger.isEnabledFor(logging.DEBUG):
+                self._log(scope, status, perf_counter() - began)
+
+    def _log(self, scope: Scope, status: int, took_s: float) -> None:
+        principal: Principal | None = scope.get("principal")
+        path = scope["path"]
+        if scope["query_string"]:
+            path += "?" + scope["query_string"].decode("latin-1")
+        access(
+            logger, scope["method"], path, status, took_s * 1000.0,
+            "" if principal is None else principal.name, _client(scope),
+        )  # fmt: skip
+
+    async def _pass(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            headers = self._headers(scope)
+            if self._at_work > self._config.max_requests and scope["path"] != HEALTH:
+                raise Problem(503, "too many requests at once; try again", kind="busy",
+                              headers={"Retry-After": "1"})  # fmt: skip
+            self._check_host(headers)
+            scope["principal"] = principal = await self._principal(scope, headers)
+            if principal is None and scope["path"].startswith("/api/"):
+                raise no_token()  # before its body is read
+            if b"content-length" in headers or b"transfer-encoding" in headers:
+                limit = MAX_ANONYMOUS if principal is None else self._config.max_body
+                receive = await self._whole_body(headers, receive, limit)
+                if scope["path"].startswith("/api/"):
+                    scope["headers"] = _as_json(scope["headers"])
+        except Gone:
+            return
+        except Exception as error:
+            problem = problem_of(error)
+            if problem is None:
+                raise
+            await answer(problem)(scope, receive, send)
+            return
+        endpoint = ENDPOINTS.get((scope["method"], scope["path"]))
+        if endpoint is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._answer(endpoint, scope, receive, send)
+
+    async def _answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            reply = await endpoint(Request(scope, receive))
+        except Exception as error:
+            reply = answer(problem_of(error) or bug(scope["method"], scope["path"], error))
+        await reply(scope, receive, send)
+
+    # ------------------------------------------------------------------ where it came from
+
+    def _headers(self, scope: Scope) -> dict[bytes, bytes]:
+        listed: list[tuple[bytes, bytes]] = scope["headers"]
+        size = sum(len(name) + len(value) for name, value in listed)
+        if size + len(scope["query_string"]) + len(scope["path"]) > self._config.max_headers:
+            raise Problem(431, "the headers and the address are too large together")
+        headers = dict(listed)
+        if len(headers) != len(listed):
+            _check_once([name for name, _ in listed])
+        return headers
+
+    def _check_host(self, headers: dict[bytes, bytes]) -> None:
+        if not self._hosts:
+            return
+        host = host_name(headers.get(b"host", b"").decode("latin-1"))
+        if host not in self._hosts:
+            raise Problem(421, f"this server does not go by the name {host!r}; call it localhost, "
+                          "or start it with --allowed-host NAME", kind="wrong-host")  # fmt: skip
+
+    def _check_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> None:
+        """For requests that a browser would send on behalf of any page."""
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        site = headers.get(b"sec-fetch-site", b"")
+        if origin:
+            own = f"{scope['scheme']}://{headers.get(b'host', b'').decode('latin-1')}"
+            foreign = origin.lower() != own.lower() and origin not in self._config.allowed_origins
+        else:
+            # Links to our pages may stand anywhere.
+            linked = scope["method"] in SAFE and headers.get(b"sec-fetch-dest") == b"document"
+            foreign = site not in (b"", b"same-origin", b"none") and not linked
+        if foreign:
+            raise Problem(
+                403,
+                "a page of another site may not do this; call the API directly, or start the "
+                "server with --allowed-origin ORIGIN",
+                kind="wrong-origin",
+            )
+
+    async def _principal(self, scope: Scope, headers: dict[bytes, bytes]) -> Principal | None:
+        authorization = headers.get(b"authorization", b"").decode("latin-1")
+        cookie = cookie_of(headers.get(b"cookie", b"").decode("latin-1"))
+        client = _client(scope)
+        principal = await self._authenticator.principal(authorization, cookie, client)
+        if principal is None and self._open:
+            if not FORWARDED.isdisjoint(headers):
+                raise Problem(
+                    403,
+                    "a proxy forwards to this server, which is open to whoever reaches it; start "
+                    "it with --auth required",
+                    kind="proxy",
+                )
+            principal = Principal("loopback", EVERYTHING, None, client, by_cookie=True)
+        if principal is None or principal.by_cookie:
+            self._check_origin(scope, headers)
+        return principal
+
+    # ------------------------------------------------------------------ what it brings
+
+    async def _whole_body(
+        self, headers: dict[bytes, bytes], receive: Receive, limit: int
+    ) -> Receive:
+        """Read it here, so that nothing behind sees one that is too large or too deep."""
+        length = headers.get(b"content-length", b"")
+        if length and (not length.isdigit() or int(length) > limit):
+            raise _too_large(limit)
+        body = b""
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                raise Gone
+            body = message.get("body", b"")
+            size += len(body)
+            if size > limit:
+                raise _too_large(limit)
+            chunks.append(body)
+            if not message.get("more_body", False):
+                break
+        if len(chunks) > 1:
+            body = b"".join(chunks)
+        if too_deep(body, self._config.max_depth):
+            raise Problem(
+                400, f"JSON may be at most {self._config.max_depth} levels deep", kind="too-deep"
+            )
+        return _again({"type": "http.request", "body": body, "more_body": False}, receive)
+
+
+def _check_once(names: list[bytes]) -> None:
+    """Of two that contradict each other, a proxy may have believed the other one."""
+    for name in ONCE:
+        if names.count(name) > 1:
+            raise Problem(400, f"the header {name.decode()} came twice; send it once",
+                          kind="twice")  # fmt: skip
+
+
+def _as_json(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """The API takes JSON and nothing else, so it need not be said (`curl -d` says otherwise)."""
+    kept = [each for each in headers if each[0] != b"content-type"]
+    return [*kept, (b"content-type", b"application/json")]
+
+
+def _too_large(limit: int) -> Problem:
+    return Problem(413, f"the body may have at most {limit} bytes", kind="too-large")
+
+
+def _again(message: Message, receive: Receive) -> Receive:
+    """What was read already, then whatever comes."""
+    read = False
+
+    async def receive_again() -> Message:
+        nonlocal read
+        if read:
+            return await receive()
+        read = True
+        return message
+
+    return receive_again
+
+
+def too_deep(body: bytes, limit: int) -> bool:
+    """Whether JSON is nested deeper than this. Text inside of strings does not count."""
+    if body.count(b"[") + body.count(b"{") <= limit:
+        return False
+    depth = 0
+    for match in _BRACKETS.finditer(body):
+        mark = match.group()
+        if mark in (b"[", b"{"):
+            depth += 1
+            if depth > limit:
+                return True
+        elif mark in (b"]", b"}"):
+            depth -= 1
+    return False
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def cookie_of(header: str) -> str:
+    for part in header.split(";"):
+        name, _, value = part.strip().partition("=")
+        if name == COOKIE:
+            return value
+    return ""
+
+
+def _client(scope: Scope) -> str:
+    client: Any = scope.get("client")
+    return str(client[0]) if client else ""

@@ -1,0 +1,70 @@
+"""Routes that are called thousands of times a second.
+
+FastAPI finds the route and resolves each of its dependencies anew for every request, which takes
+longer than storing a job. These routes are found by their path at once, take the request as it is,
+and ask for the same things directly. Their bodies are validated by models and stand in the document
+like all others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import models_json_schema
+
+from headway.api.auth import Principal, allowed
+from headway.api.problems import wrong_input
+from headway.api.site import Site
+
+M = TypeVar("M", bound=BaseModel)
+
+TEMPLATE = "#/components/schemas/{model}"
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+ENDPOINTS: dict[tuple[str, str], Endpoint] = {}  # by method and path
+_models: list[type[BaseModel]] = []
+
+
+def post(
+    router: APIRouter, path: str, model: type[BaseModel], **about: Any
+) -> Callable[[Endpoint], Endpoint]:
+    """A route that reads this body. `about` is for the document."""
+    _models.append(model)
+    reference = {"$ref": TEMPLATE.format(model=model.__name__)}
+    content = {"application/json": {"schema": reference}}
+    extra = {"requestBody": {"required": True, "content": content}}
+
+    def register(endpoint: Endpoint) -> Endpoint:
+        ENDPOINTS["POST", path] = endpoint
+        router.post(path, openapi_extra=extra, **about)(endpoint)
+        return endpoint
+
+    return register
+
+
+def schemas() -> dict[str, Any]:
+    """The parts of the document that these bodies need."""
+    _, document = models_json_schema(
+        [(model, "validation") for model in _models], ref_template=TEMPLATE
+    )
+    found: dict[str, Any] = document.get("$defs", {})
+    return found
+
+
+async def read(request: Request, model: type[M]) -> M:
+    try:
+        return model.model_validate_json(await request.body())
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False, include_input=False)
+        for each in found:
+            each["loc"] = ("body", *each["loc"])
+        raise wrong_input(found) from None
+
+
+def whose(request: Request, scope: str, *, all_tenants: bool = False) -> tuple[Site, Principal]:
+    """The site, and who is asking if they may."""
+    site: Site = request.scope["app"].state.site
+    return site, allowed(request.scope["principal"], scope, all_tenants=all_tenants)

@@ -1,0 +1,99 @@
+"""The pages for people: files that call the same API as everybody."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Annotated
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, Path, Request, Response
+from starlette.responses import RedirectResponse
+
+from headway.api.auth import COOKIE
+from headway.api.problems import Problem
+from headway.api.site import TheSite
+
+router = APIRouter(include_in_schema=False)
+
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+MAX_FORM = 16_384
+
+
+def page(name: str) -> Response:
+    kind = name.rpartition(".")[2]
+    root = files("headway.web")
+    found = root.joinpath(name)
+    if kind not in TYPES or "/" in name or name.startswith(".") or not found.is_file():
+        raise Problem(404, f"there is no page {name!r}")
+    headers = {"Cache-Control": "no-cache"}
+    return Response(found.read_bytes(), media_type=TYPES[kind], headers=headers)
+
+
+def _needs_login(request: Request) -> bool:
+    return request.scope["principal"] is None
+
+
+@router.get("/")
+async def index(request: Request) -> Response:
+    return RedirectResponse("/login", 303) if _needs_login(request) else page("index.html")
+
+
+@router.get("/docs")
+async def docs() -> Response:
+    return page("docs.html")
+
+
+@router.get("/favicon.ico")
+async def favicon() -> Response:
+    return page("favicon.svg")
+
+
+@router.get("/static/queue_admin.html")
+async def queue_admin() -> Response:
+    """Where the page of seed 000 was."""
+    return RedirectResponse("/", 307)
+
+
+@router.get("/static/{name}")
+async def static(name: Annotated[str, Path(max_length=100)]) -> Response:
+    return page(name)
+
+
+@router.get("/login")
+async def login_page() -> Response:
+    return page("login.html")
+
+
+@router.post("/login")
+async def login(request: Request, site: TheSite) -> Response:
+    """A token in, a cookie out. The browser never shows the token to a script."""
+    body = await request.body()
+    if len(body) > MAX_FORM:
+        raise Problem(413, "the form is too large")
+    fields = parse_qs(body.decode("utf-8", "replace"))
+    token = (fields.get("token") or [""])[0].strip()
+    client = request.client.host if request.client else ""
+    try:
+        cookie, lasts_s = await site.authenticator.session(token, client)
+    except Problem as problem:
+        if problem.status != 401:
+            raise
+        return RedirectResponse("/login?failed=1", 303)
+    answer = RedirectResponse("/", 303)
+    answer.set_cookie(
+        COOKIE, cookie, max_age=lasts_s, path="/", httponly=True, samesite="strict",
+        secure=request.url.scheme == "https",
+    )  # fmt: skip
+    return answer
+
+
+@router.post("/logout")
+async def logout() -> Response:
+    answer = RedirectResponse("/login", 303)
+    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return answer

@@ -1,0 +1,243 @@
+"""What the routes share: the app with its engine, and jobs as they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from secrets import token_urlsafe
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import msgspec
+from fastapi import Depends, Request
+from starlette.responses import JSONResponse
+
+from headway.api.auth import Authenticator, Principal
+from headway.api.config import Config
+from headway.api.measures import Measures
+from headway.api.metrics import Exposition
+from headway.api.problems import Problem
+from headway.api.search import parse
+from headway.api.stream import Hub
+from headway.api.views import moment, plain_job, progress_view, with_wait
+from headway.core.explain import Explanation
+from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY, RetryPolicy
+from headway.engine import Engine
+from headway.engine.meters import Meters
+from headway.errors import EngineStopped, UnknownJob
+from headway.sdk.app import App
+from headway.sdk.control import Control
+from headway.store import Store
+from headway.store.records import Job, Query
+
+if TYPE_CHECKING:
+    from headway.api.spans import Tracing
+
+T = TypeVar("T")
+
+MAX_PAGE = 200
+AT_ONCE = 20  # jobs that are explained in one turn of the brain, so that nobody waits long
+ANSWER_S = 30.0  # for the brain
+FRESH_S = 1.0  # how old counts may be
+
+
+class Reply(JSONResponse):
+    """Plain data as JSON."""
+
+    def render(self, content: Any) -> bytes:
+        return msgspec.json.encode(content)
+
+
+class Site:
+    def __init__(self, app: App, config: Config, tracing: Tracing | None = None) -> None:
+        self.app = app
+        self.tracing = tracing
+        self.config = config
+        self.authenticator = Authenticator(config, app.store, app.now)
+        self.hub = Hub(app, config.max_clients, config.slow_client_s)
+        if app.engine is not None:
+            app.engine.brain.committed = self.hub.committed
+        meters = Meters() if app.engine is None else app.engine.brain.meters
+        self.exposition = Exposition(meters, Measures(self))
+        self.boot = token_urlsafe(8)  # another one after each start, so that workers notice
+        self.disk = config.data if Path(config.data).is_dir() else "."
+        self.takers = 0  # requests for work that wait
+        self._waiting = 0  # requests that wait for the end of a job
+        self.error: BaseException | None = None  # why it cannot go on
+        self._counted: dict[str | None, tuple[float, list[tuple[str, str, int]]]] = {}
+
+    @property
+    def store(self) -> Store:
+        return self.app.store
+
+    @property
+    def engine(self) -> Engine:
+        engine = self.app.engine
+        if engine is None:
+            raise EngineStopped("the server is stopping; try again when it is back")
+        return engine
+
+    @property
+    def store_name(self) -> str:
+        return "postgresql" if self.config.dsn else "sqlite"
+
+    def now(self) -> float:
+        return self.app.now()
+
+    def steering(self, principal: Principal) -> Control:
+        """What this principal asks the engine to do is in the audit trail with its name."""
+        return self.app.by(principal.who)
+
+    def wait(self, future: Future[T]) -> T:
+        try:
+            return future.result(ANSWER_S)
+        except TimeoutError:
+            raise EngineStopped("the engine does not answer: " + (self.app.trouble or "it is busy")
+                                + "; try again") from None  # fmt: skip
+
+    def record(self, principal: Principal, event: str, subject: str, detail: str = "") -> None:
+        """An operator's action that is no order to the engine, in the audit trail."""
+        engine = self.app.engine
+        if engine is None:
+            return  # nobody could write it down
+        brain = engine.brain
+
+        def say(now: float) -> None:
+            with brain.controls.acting(principal.who):
+                brain.record(now, event, subject=subject, detail=detail)
+
+        self.wait(engine.ask(say))
+
+    def stop_waiting(self) -> None:
+        """The server is to stop: streams and workers that wait are sent home. From any thread."""
+        self.hub.end()
+        engine = self.app.engine
+        if engine is not None and not engine.done.is_set():
+            engine.ask(lambda _: engine.brain.remote.send_home())
+
+    # ------------------------------------------------------------------ jobs
+
+    def policy(self, type: str) -> RetryPolicy:
+        engine = self.app.engine
+        policies = DEFAULT_POLICIES if engine is None else engine.brain.core.retry_policies
+        return policies.get(type, DEFAULT_POLICY)
+
+    def job(self, id: str | int, principal: Principal) -> Job:
+        """A job that this principal may see."""
+        number = number_of(id)
+        row = None if number is None else self.store.job(number)
+        if row is None or principal.tenant not in (None, row.tenant):
+            raise UnknownJob(f"there is no job {id}; it never existed, or its record was purged")
+        return row
+
+    def view(self, row: Job) -> dict[str, Any]:
+        return self.views([row])[0]
+
+    def views(self, rows: Sequence[Job]) -> list[dict[str, Any]]:
+        found = [plain_job(row, self.policy(row.type)) for row in rows]
+        running = [row.id for row in rows if row.state == "running"]
+        progress = self.store.progress_of([row.id for row in rows]) if rows else {}
+        waiting = [row.id for row in rows if row.finished_at is None and row.state != "running"]
+        looks = self._looks(running + waiting)
+        for view in found:
+            view["progress"] = progress_view(progress.get(view["id"]))
+            look = looks.get(view["id"])
+            if look is not None:
+                why, heartbeat_at = look
+                with_wait(view, why)
+                if view["status"] == "running":
+                    view["heartbeat_at"] = moment(heartbeat_at)
+        return found
+
+    def _looks(self, ids: list[int]) -> dict[int, tuple[Explanation | None, float | None]]:
+        """What only the engine knows; nothing, if none runs here."""
+        engine = self.app.engine
+        looks: dict[int, tuple[Explanation | None, float | None]] = {}
+        if engine is None:
+            return looks
+        controls = engine.brain.controls
+        for start in range(0, len(ids), AT_ONCE):
+            some = ids[start : start + AT_ONCE]
+            looks |= self.wait(engine.ask(partial(controls.look_at_jobs, some)))
+        return looks
+
+    def narrowed(self, query: Query, q: str, principal: Principal) -> Query:
+        """A query with what the search text says, and never beyond the principal's tenant."""
+        if q:
+            query = parse(q, query, self.now())
+        if principal.tenant is None:
+            return query
+        if query.tenant not in (None, principal.tenant):
+            raise Problem(403, "your token is bound to another tenant", kind="tenant")
+        return replace(query, tenant=principal.tenant)
+
+    @contextmanager
+    def patience(self) -> Iterator[None]:
+        """Around what waits long: such requests may not take the places of all others."""
+        limit = min(self.config.max_takers, max(1, self.config.max_requests // 2))
+        if self._waiting >= limit:
+            raise Problem(503, f"{limit} requests wait for jobs already; ask without waiting",
+                          kind="busy", headers={"Retry-After": "1"})  # fmt: skip
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+
+    def page(self, query: Query, page: int, size: int) -> tuple[list[Job], int]:
+        query = replace(query, limit=size, offset=(page - 1) * size)
+        return self.store.jobs(query), self.store.count(query)
+
+    def tally(self, tenant: str | None) -> list[tuple[str, str, int]]:
+        """(lane, state, how many). Counting reads all jobs, so the answer is a second old at most,
+        or, when there are very many, ten times as long as counting takes.
+        """
+        until, rows = self._counted.get(tenant, (0.0, []))
+        began = monotonic()
+        if began > until:
+            rows = self.store.tally(tenant)
+            if len(self._counted) > 1_000:
+                self._counted.clear()
+            now = monotonic()
+            self._counted[tenant] = (now + max(FRESH_S, 10 * (now - began)), rows)
+        return rows
+
+    def tenant_for(self, wanted: str | None, principal: Principal) -> str:
+        """Whose job it is: what the token says, or what was sent."""
+        if principal.tenant is None:
+            return wanted or ""
+        if wanted not in (None, principal.tenant):
+            raise Problem(403, "your token is bound to another tenant", kind="tenant")
+        return principal.tenant
+
+    def check_room(self, tenant: str, more: int) -> None:
+        """Refuse what would make the queue of a tenant longer than it may be."""
+        limit = self.config.max_open_per_tenant
+        engine = self.app.engine
+        if engine is not None and engine.brain.open_by_tenant.get(tenant, 0) + more > limit:
+            raise Problem(
+                429,
+                f"tenant {tenant!r} has {limit} open jobs, or would have more; wait until some "
+                "have ended",
+                kind="queue-full",
+                headers={"Retry-After": "10"},
+            )
+
+
+def number_of(id: str | int) -> int | None:
+    """The number of a job. None: it cannot be one."""
+    if isinstance(id, int):
+        return id
+    return int(id) if id.isdecimal() and id.isascii() and len(id) <= 18 else None
+
+
+async def _site(request: Request) -> Site:
+    site: Site = request.app.state.site
+    return site
+
+
+TheSite = Annotated[Site, Depends(_site)]
