@@ -3,6 +3,8 @@ PYTHON ?= python3
 LOCK_FLAGS ?=
 # Words for the benchmark, for example: make bench BENCH_FLAGS="--quick --only headway,huey"
 BENCH_FLAGS ?=
+# Words for the server, for example: make run SERVE_FLAGS="--port 9000"
+SERVE_FLAGS ?=
 
 VENV := .venv
 TOOLS := .venv-tools
@@ -41,6 +43,10 @@ $(STAMP): pyproject.toml requirements.lock | require-python
 	@test -x $(BIN)/headway
 	@touch $@
 
+.PHONY: run
+run: install ## Serve Headway on http://127.0.0.1:8000, with its data in ./headway-data
+	@$(BIN)/headway serve $(SERVE_FLAGS)
+
 .PHONY: test
 test: install ## Run every test that is not a soak test
 	@$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -68,6 +74,10 @@ bench-core: install ## Measure the core
 .PHONY: bench-fair
 bench-fair: install ## Measure fairness
 	@$(BIN)/python -m bench.fair
+
+.PHONY: bench-http
+bench-http: install ## Measure enqueueing over HTTP (needs wrk)
+	@$(BIN)/python -m bench.http $(BENCH_FLAGS)
 
 .PHONY: bench
 bench: $(BENCH)/.installed ## Measure Headway side by side with its peers

@@ -6,7 +6,7 @@ from hypothesis import settings
 from headway import App
 from tests.engine.kit import Diary
 
-pytest_plugins = ["tests.stores"]
+pytest_plugins = ["tests.stores", "tests.servers"]
 
 # A run must not depend on luck or on how busy the machine is.
 settings.register_profile("default", derandomize=True, deadline=None)

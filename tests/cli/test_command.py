@@ -1,21 +1,44 @@
 """The installed `headway` command, run as a user runs it."""
 
+from __future__ import annotations
+
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+
+from headway.cli.root import app
+from tests.cli.kit import Cli, without_headway
 
 INSTALLED = [str(Path(sysconfig.get_path("scripts")) / "headway")]
 AS_MODULE = [sys.executable, "-m", "headway"]
+STAYING = ("serve", "worker")  # which print no data
 
 both_ways = pytest.mark.parametrize("command", [INSTALLED, AS_MODULE], ids=["script", "module"])
 
 
-def run(command: list[str], *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+def run(command: list[str], *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    environment = without_headway() | more
+    environment.pop("COLUMNS")  # there is no terminal
+    return subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+def every_command(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The words that lead to each command."""
+    group = typer.main.get_command(app) if group is None else group
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from every_command(command, (*path, name))
+        else:
+            yield (*path, name)
 
 
 @both_ways
@@ -46,3 +69,71 @@ def test_an_unknown_option_is_a_usage_error() -> None:
     assert "no-such-option" in result.stderr
     assert result.stdout == ""
     assert result.returncode == 2
+
+
+def test_an_error_is_one_line_without_a_traceback(tmp_path: Path) -> None:
+    result = run(INSTALLED, "jobs", "ls", "--data", str(tmp_path / "nowhere"))
+
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: there is no data directory")
+    assert result.stderr.count("\n") == 1
+    assert result.returncode == 1
+
+
+def test_nothing_is_cut_where_nobody_looks(tmp_path: Path) -> None:
+    """What a program reads through a pipe has no width."""
+    data = ("--data", str(tmp_path / "data"))
+    run(INSTALLED, "migrate", *data)
+    long = "x" * 150
+    run(INSTALLED, "jobs", "add", long, "--tenant", "y" * 100, *data)
+    lines = run(INSTALLED, "jobs", "ls", *data).stdout.splitlines()
+
+    assert long in lines[-1]
+    assert "no worker knows this type" in lines[-1]
+
+
+def test_a_name_that_the_terminal_cannot_show_ends_no_command(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "data"))
+    run(INSTALLED, "migrate", *data)
+    run(INSTALLED, "jobs", "add", "größe", *data)
+    result = run(INSTALLED, "jobs", "ls", *data, PYTHONIOENCODING="ascii")
+
+    assert result.returncode == 0
+    assert "gr\\xf6" in result.stdout
+
+
+@pytest.mark.parametrize("words", list(every_command()), ids=" ".join)
+def test_every_command_has_help_and_answers_programs(bare: Cli, words: tuple[str, ...]) -> None:
+    said = bare(*words, "--help")
+
+    assert said.code == 0
+    assert "Usage: headway" in said.out
+    if words[0] not in STAYING:
+        for option in ("--json", "--server", "--token", "--data", "--dsn"):
+            assert option in said.out
+
+
+def test_the_commands_are_those_of_the_issue() -> None:
+    expected = {
+        ("jobs",): "ls show explain cancel retry pause resume prioritize pin add logs wait",
+        ("lanes",): "ls show pause resume close open set reset",
+        ("upstreams",): "ls show pause resume close open set reset",
+        ("schedules",): "ls show add pause resume rm",
+        ("batches",): "ls show",
+        ("tokens",): "create ls revoke",
+        (): "serve worker top events audit migrate doctor export import",
+    }
+    found = set(every_command())
+    for path, names in expected.items():
+        assert {(*path, name) for name in names.split()} <= found
+
+
+def test_the_shell_completes_states() -> None:
+    result = run(
+        INSTALLED,
+        _HEADWAY_COMPLETE="complete_bash",
+        COMP_WORDS="headway jobs ls status:fa",
+        COMP_CWORD="3",
+    )
+
+    assert result.stdout.split() == ["status:failed"]

@@ -1,12 +1,63 @@
-"""The `headway` command."""
+"""The root of the command: its groups, its version, and how it fails."""
 
-from typing import Annotated
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 
 from headway import __version__
+from headway.cli import (
+    batches,
+    doctor,
+    events,
+    exporting,
+    gates,
+    importing,
+    jobs,
+    migrating,
+    schedules,
+    serving,
+    steering,  # noqa: F401 - its commands are among those of `jobs`
+    tokens,
+    top,
+)
+from headway.cli.printing import plain
+from headway.errors import HeadwayError
 
-app = typer.Typer(name="headway", add_completion=False)
+app = typer.Typer(
+    name="headway",
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+
+RUN, LOOK, STEER, KEEP = "Run", "Look", "Look and steer", "Keep"
+
+app.command("serve", rich_help_panel=RUN)(serving.serve)
+app.command("worker", rich_help_panel=RUN)(serving.worker)
+app.command("top", rich_help_panel=LOOK)(top.top)
+app.command("events", rich_help_panel=LOOK)(events.events)
+app.command("audit", rich_help_panel=LOOK)(events.audit)
+app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
+for group in (
+    jobs.app,
+    gates.group("lanes", "Lanes that jobs stand in."),
+    gates.group("upstreams", "What jobs call, and what pushes back."),
+    gates.group("tools", "What jobs of several lanes share."),
+    gates.group("types", "Types of jobs."),
+    schedules.app,
+    batches.app,
+):
+    app.add_typer(group, rich_help_panel=STEER)
+app.add_typer(tokens.app, rich_help_panel=KEEP)
+app.command("migrate", rich_help_panel=KEEP)(migrating.migrate)
+app.command("export", rich_help_panel=KEEP)(exporting.export)
+app.command("import", rich_help_panel=KEEP)(importing.import_)
 
 
 def _print_version(asked: bool) -> None:
@@ -28,13 +79,26 @@ def _headway(
         ),
     ] = False,
 ) -> None:
-    """A job queue and slot service."""
+    """A job queue and slot service: background work at the pace its upstreams allow."""
     # Typer's own `no_args_is_help` reports a usage error; asking for nothing is not one.
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-def main() -> None:
+@cache
+def _command() -> Any:
+    """All commands and their options, read from their signatures once."""
+    return typer.main.get_command(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; the entry point of the installed script."""
-    # Named, so that `python -m headway` calls itself `headway` in its help too.
-    app(prog_name="headway")
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # no name may end the command
+    try:
+        # Named, so that `python -m headway` calls itself `headway` in its help too.
+        _command()(arguments, prog_name="headway")
+    except HeadwayError as error:
+        print(f"error: {plain(error)}", file=sys.stderr)
+        sys.exit(1)

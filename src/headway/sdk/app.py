@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from queue import Empty, SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from headway.core import RetryPolicy
 from headway.core.classify import Meaning
@@ -23,6 +21,7 @@ from headway.engine.retention import Retention
 from headway.engine.settings import Settings
 from headway.errors import BadJob, EngineStopped
 from headway.outcomes import Duration, seconds
+from headway.remote.address import is_server
 from headway.sdk.control import Control
 from headway.sdk.declaring import retry_policy
 from headway.sdk.handle import Batch, JobHandle
@@ -33,37 +32,50 @@ from headway.sdk.signature import Signature
 from headway.sdk.slot import Slot, slot_id
 from headway.store import Store, open_store
 from headway.store.records import NewJob, Receipt, Schedule
+from headway.until_told import Runner, run_until_told
+
+if TYPE_CHECKING:
+    from headway.remote.store import RemoteStore
+    from headway.remote.worker import Worker
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class App(Control):
-    """`App("sqlite:///jobs.db")`. Nothing is opened before it is needed."""
+    """`App("sqlite:///jobs.db")`, `App("postgresql://…")`, or `App("http://host:8000", token=…)`
+    for a server that keeps the store. Nothing is opened before it is needed.
+    """
 
     def __init__(
         self,
         url: str = "sqlite:///headway.db",
         *,
+        token: str | None = None,
         settings_file: str | None = None,
         threads: int = 16,
         tasks: int = 512,
         payload_limit: int = 1_048_576,
         completed_days: float = 7.0,
         failed_days: float = 30.0,
+        lease: Duration = 90.0,
         clock: Clock | None = None,
     ) -> None:
         self.url = url
+        self.lease_s = seconds(lease)
         self.clock: Clock = clock or SystemClock()
         self.payload_limit = payload_limit
         self.threads = threads
+        self.tasks = tasks
         self.registry = Registry()
         self.settings = Settings()
         self.retention = Retention(completed_days=completed_days, failed_days=failed_days)
         self.recurring: list[Recurring] = []
         self.engine: Engine | None = None
+        self.worker: Worker | None = None  # in the place of the engine, if there is a server
+        self._token = token
         self._settings_file = settings_file
-        self._store: Store | None = None
+        self._store: Store | RemoteStore | None = None
         self._mail: Mail | None = None  # of the loop that enqueued last
         self._opening = threading.Lock()
         self.settings.declare("code", "tool", ASYNC, {"limit": tasks})
@@ -73,14 +85,41 @@ class App(Control):
     def now(self) -> float:
         return self.clock.now()
 
+    def use(self, url: str, settings_file: str | None = None) -> None:
+        """Work on another store than the one that was named when the app was made."""
+        if self._store is not None or self.engine is not None:
+            raise EngineStopped(
+                "the app is in use already; close it before it moves to another store"
+            )
+        self.url = url
+        self._settings_file = settings_file or self._settings_file
+
     @property
     def store(self) -> Store:
-        """Opened when it is first needed."""
+        """Opened when it is first needed. With a server it can do less, and says so."""
+        return cast(Store, self._opened())
+
+    @property
+    def remote(self) -> RemoteStore | None:
+        """What stands for the store, if there is a server between."""
+        return cast("RemoteStore", self._opened()) if is_server(self.url) else None
+
+    def _opened(self) -> Store | RemoteStore:
         if self._store is None:
             with self._opening:
                 if self._store is None:
-                    self._store = open_store(self.url)
+                    self._store = self._reached() if is_server(self.url) else open_store(self.url)
         return self._store
+
+    def _reached(self) -> RemoteStore:
+        from headway.remote.client import Client  # noqa: PLC0415 - few need an HTTP client
+        from headway.remote.store import RemoteStore  # noqa: PLC0415
+
+        return RemoteStore(Client(self.url, self._token), self._tools_of)
+
+    def _tools_of(self, type: str) -> tuple[str, ...]:
+        known = self.registry.types.get(type)
+        return () if known is None else known.tools
 
     def close(self) -> None:
         """Stop what runs, and close the store. The app opens it again when it is needed."""
@@ -167,10 +206,12 @@ class App(Control):
         self, calls: Iterable[NewJob], *, conn: Any = None
     ) -> list[JobHandle[Any]]:
         calls = tuple(calls)
-        if conn is None:
-            receipts = await self._post(calls)
-        else:
+        if conn is not None:
             receipts = await self.store.ainsert_with(conn, calls)
+        elif self.remote is not None:
+            receipts = await self.remote.ainsert(calls)
+        else:
+            receipts = await self._post(calls)
         return [JobHandle(self, receipt.id, receipt.joined) for receipt in receipts]
 
     def _post(self, calls: tuple[NewJob, ...]) -> asyncio.Future[list[Receipt]]:
@@ -202,6 +243,9 @@ class App(Control):
         timeout: Duration | None = None,
     ) -> Slot:
         """Hold a place at an upstream for work of your own, in line with all jobs."""
+        if is_server(self.url):
+            raise EngineStopped("a slot cannot be held over HTTP yet; hold it in a process that "
+                                "has an engine of its own")  # fmt: skip
         if self.engine is None:
             raise EngineStopped("a slot needs an engine in this process; start one with "
                                 "`with app.running():`")  # fmt: skip
@@ -216,34 +260,55 @@ class App(Control):
 
     # ------------------------------------------------------------------ running
 
-    def start(self) -> None:
-        """Start an engine in this process: it decides, and runs the jobs of this app."""
+    def start(self, *, idle: bool = False) -> None:
+        """Start an engine in this process: it decides, and runs the jobs of this app. `idle`: it
+        does what operators ask, and lets nothing start.
+        """
+        if is_server(self.url):
+            self._start_worker()
+            return
         if self.engine is not None:
             raise EngineStopped("an engine runs in this app already")
         self.read_settings()
         engine = Engine(
             self.store, self.registry, self.settings, clock=self.clock, threads=self.threads,
-            payload_limit=self.payload_limit, retention=self.retention,
+            payload_limit=self.payload_limit, retention=self.retention, lease_s=self.lease_s,
         )  # fmt: skip
+        engine.brain.granting = not idle
         try:
             engine.start()
         except BaseException:
             engine.stop(0.0)
             raise
         self.engine = engine
-        for each in self.recurring:
-            row = declared_schedule(each, self.now())
+        for row in self.declared_schedules():
             self._order("schedule", row.name, row, partial(_declare, row))
+
+    def _start_worker(self) -> None:
+        if self.worker is not None:
+            raise EngineStopped("a worker runs in this app already")
+        from headway.remote.worker import Worker  # noqa: PLC0415 - few need an HTTP client
+
+        worker = Worker(self, self.url, self._token)
+        worker.start()
+        self.worker = worker
+
+    def declared_schedules(self) -> list[Schedule]:
+        """What jobs were declared with `every=`."""
+        return [declared_schedule(each, self.now()) for each in self.recurring]
 
     def stop(self, drain: Duration = 30.0) -> None:
         """Let running jobs end within the time; give the others back without a burnt attempt."""
-        engine, self.engine = self.engine, None
-        if engine is not None:
-            engine.stop(seconds(drain))
+        runner = self.engine or self.worker
+        self.engine = self.worker = None
+        if runner is not None:
+            runner.stop(seconds(drain))
 
     @property
     def trouble(self) -> str:
-        """Why the engine grants nothing: the store cannot be used. Empty: all is well."""
+        """Why nothing starts: the store or the server cannot be reached. Empty: all is well."""
+        if self.worker is not None:
+            return self.worker.trouble
         return "" if self.engine is None else self.engine.brain.trouble
 
     def read_settings(self) -> None:
@@ -254,7 +319,9 @@ class App(Control):
 
     @contextmanager
     def running(self, drain: Duration = 30.0) -> Iterator[App]:
-        """`with app.running():` runs an engine as long as the block does."""
+        """`with app.running():` runs an engine, or a worker of the server, as long as the block
+        does.
+        """
         self.start()
         try:
             yield self
@@ -263,46 +330,14 @@ class App(Control):
 
     def run(self, drain: Duration = 30.0) -> None:
         """Run until SIGINT or SIGTERM; a second one ends at once."""
-        news: SimpleQueue[str] = SimpleQueue()  # the one thing a signal handler may safely touch
 
-        def ask_to_end(_number: int, _frame: object) -> None:
-            news.put("signal")
-
-        before = {each: signal.signal(each, ask_to_end) for each in (signal.SIGINT, signal.SIGTERM)}
-        try:
+        def start() -> Runner:
             self.start()
-            engine = self.engine
-            assert engine is not None
-            self._run_until_told(engine, news, drain)
-        finally:
-            for each, handler in before.items():
-                signal.signal(each, handler)
-        if engine.error is not None:
-            raise engine.error
+            runner = self.engine or self.worker
+            assert runner is not None
+            return runner
 
-    def _run_until_told(self, engine: Engine, news: SimpleQueue[str], drain: Duration) -> None:
-        def stop() -> None:
-            try:
-                self.stop(drain)
-            finally:
-                news.put("stopped")
-
-        engine.when_done = partial(news.put, "over")
-        if engine.done.is_set():
-            news.put("over")
-        stopping = threading.Thread(target=stop, name="headway-stop")
-        new = ""
-        while new != "stopped":
-            try:
-                # A signal that comes just before the wait begins does not end it, hence the time.
-                new = news.get(timeout=0.5)
-            except Empty:
-                continue
-            if stopping.ident is None:
-                stopping.start()
-            elif new == "signal":
-                engine.hurry()
-        stopping.join()
+        run_until_told(start, lambda: self.stop(drain))
 
 
 def _declare(row: Schedule, controls: Controls, now: float) -> None:

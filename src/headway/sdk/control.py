@@ -1,7 +1,8 @@
 """Steering: what an app can do to jobs, gates and schedules.
 
 With an engine in this process the answer is exact and comes when it is committed. Without one the
-order is left in the store, where the engine finds it, wherever it runs.
+order is left in the store, where the engine finds it, wherever it runs. A server is asked, and its
+answer is as exact as that of an engine here.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from headway.store.records import NewJob, Purged, Schedule, TypeStats
 if TYPE_CHECKING:
     from headway.engine import Engine
     from headway.engine.retention import Retention
+    from headway.remote.store import RemoteStore
     from headway.store import Store
 
 LOOK_S = 0.25  # how often the store is asked for the end of a job that another process runs
@@ -36,13 +38,21 @@ _EVENTS = {
 class Control:
     engine: Engine | None
     retention: Retention
+    who: str | None = None  # in whose name it asks, for the audit trail
 
     if TYPE_CHECKING:
 
         @property
         def store(self) -> Store: ...
 
+        @property
+        def remote(self) -> RemoteStore | None: ...
+
         def now(self) -> float: ...
+
+    def by(self, who: str) -> Control:
+        """The same in somebody's name: `app.by("ci").cancel(7)` is in the audit trail as theirs."""
+        return ControlBy(self, who)
 
     # ------------------------------------------------------------------ jobs and gates
 
@@ -86,6 +96,8 @@ class Control:
 
     def explain(self, job: int) -> Explanation:
         """Why a job waits, since when, in which place, until when."""
+        if self.remote is not None:
+            return self.remote.explain(job)
         engine = self._engine()
         return engine.ask(lambda now: engine.brain.controls.explain(job, now)).result()
 
@@ -96,15 +108,17 @@ class Control:
 
     def _job(self, verb: str, job: int, *args: Any) -> str:
         if self.engine is not None:
-            act = getattr(self.engine.brain.controls, verb)
-            state: State = self.engine.ask(lambda now: act(job, *args, now)).result()
+            controls, who = self.engine.brain.controls, self.who
+            state = self.engine.ask(lambda now: controls.steer(verb, job, args, now, who)).result()
             return state.value
+        if self.remote is not None:
+            return self.remote.steer(verb, job, *args)
         found = self.store.job(job)
         if found is None:
             raise UnknownJob(f"there is no job {job}; it never existed, or its record was purged")
         if (State(found.state) in TERMINAL) != (verb == "retry"):
             raise IllegalTransition(State(found.state), _EVENTS.get(verb, Event.POSTPONE))
-        self.store.command(verb, str(job), args[0] if args else None, self.now())
+        self.store.command(verb, str(job), args[0] if args else None, self.now(), self.who)
         return found.state
 
     def _gate(self, do: str, target: str, **more: Any) -> str:
@@ -119,11 +133,16 @@ class Control:
         return do
 
     def _order(self, verb: str, target: str, args: Any, act: Callable[[Any, float], Any]) -> None:
-        if self.engine is not None:
-            controls = self.engine.brain.controls
-            self.engine.ask(lambda now: act(controls, now)).result()
-        else:
-            self.store.command(verb, target, args, self.now())
+        if self.engine is None:
+            self.store.command(verb, target, args, self.now(), self.who)
+            return
+        controls, who = self.engine.brain.controls, self.who
+
+        def do(now: float) -> None:
+            with controls.acting(who):
+                act(controls, now)
+
+        self.engine.ask(do).result()
 
     # ------------------------------------------------------------------ settings
 
@@ -171,14 +190,28 @@ class Control:
         self, completed_days: float | None = None, failed_days: float | None = None
     ) -> Purged:
         """Remove what is older than this now, instead of at 02:00."""
+        if self.remote is not None:
+            return self.remote.purge(completed_days, failed_days)
         total = Purged(0, 0, 0)
         while True:
             chunk = self.retention.purge_chunk(
                 self.store, self.now(), completed_days=completed_days, failed_days=failed_days
             )
             if not any(chunk):
+                self._say_purged(total)
                 return total
             total = Purged(*(a + b for a, b in zip(total, chunk, strict=True)))
+
+    def _say_purged(self, total: Purged) -> None:
+        if self.engine is not None and self.who is not None:
+            brain, who = self.engine.brain, self.who
+            detail = f"{total.jobs} jobs, {total.events} events, {total.results} results"
+
+            def say(now: float) -> None:
+                with brain.controls.acting(who):
+                    brain.record(now, "purge", detail=detail)
+
+            self.engine.ask(say).result()
 
     @contextmanager
     def watching(self, job: int, tell: Callable[[], None]) -> Iterator[float]:
@@ -196,3 +229,24 @@ class Control:
         finally:
             if not engine.done.is_set():
                 engine.ask(lambda _: brain.forget_watcher(job, tell))
+
+
+class ControlBy(Control):
+    """An app as somebody uses it."""
+
+    def __init__(self, app: Control, who: str) -> None:
+        self._app = app
+        self.engine = app.engine
+        self.retention = app.retention
+        self.who = who
+
+    @property
+    def store(self) -> Store:
+        return self._app.store
+
+    @property
+    def remote(self) -> RemoteStore | None:
+        return self._app.remote
+
+    def now(self) -> float:
+        return self._app.now()

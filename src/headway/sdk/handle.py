@@ -64,6 +64,8 @@ class JobHandle(Generic[R]):
 
     def wait(self, timeout: float | None = None) -> str:
         """Until the job has ended. Returns its state; TimeoutError when it takes longer."""
+        if self._app.remote is not None:
+            return self._app.remote.await_end(self.id, timeout)
         ended = threading.Event()
         until = None if timeout is None else monotonic() + timeout
         with self._app.watching(self.id, ended.set) as look_s:
@@ -77,6 +79,8 @@ class JobHandle(Generic[R]):
 
     async def await_end(self, timeout: float | None = None) -> str:
         """The same without blocking the loop."""
+        if self._app.remote is not None:
+            return await self._app.remote.aawait_end(self.id, timeout)
         ended = asyncio.Event()
         loop = asyncio.get_running_loop()
 
@@ -99,9 +103,12 @@ class JobHandle(Generic[R]):
         return cast(R, self._result(self.wait(timeout)))
 
     async def aresult(self, timeout: float | None = None) -> R:
-        return cast(R, self._result(await self.await_end(timeout)))
+        state = await self.await_end(timeout)
+        if self._app.remote is not None:
+            return cast(R, await asyncio.to_thread(self._result, state))
+        return cast(R, self._result(state))
 
-    def _kept_no_longer(self) -> bool:
+    def result_expired(self) -> bool:
         """Whether a result that is not there may have been there."""
         row = self.row()
         keep_s = None if row.spec is None else spec_of(row.spec).keep_result_s
@@ -115,7 +122,7 @@ class JobHandle(Generic[R]):
             why = self.row().error or "no reason was given"
             raise JobFailed(f"job {self.id} {state}: {why}", self.id, state)
         kept = self._app.store.result(self.id)
-        if kept is None and not self._kept_no_longer():
+        if kept is None and not self.result_expired():
             return None
         if kept is None or kept.expires_at <= self._app.now():
             raise ResultExpired(f"the result of job {self.id} has expired; keep it longer")

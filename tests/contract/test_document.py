@@ -1,0 +1,138 @@
+"""The OpenAPI document is complete: nothing in it is left for the reader to guess."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.contract.document import Document, Operation, document_of
+from tests.servers import Server, server_on
+
+# CONTRACTS "Requests and queue" and "Tasks", "Channels" for workers.
+PROMISED = """
+GET /api/requests
+GET /api/requests/{id}
+POST /api/requests/enqueue
+POST /api/requests/{id}/pause
+POST /api/requests/{id}/resume
+POST /api/requests/{id}/cancel
+POST /api/requests/{id}/prioritize
+GET /api/requests/events
+GET /api/queue/stats
+POST /api/queue/pause
+POST /api/queue/resume
+POST /api/queue/capacity
+GET /api/tasks
+GET /api/tasks/{id}
+POST /api/tasks/{id}/pause
+POST /api/tasks/{id}/resume
+POST /api/tasks/{id}/cancel
+POST /api/tasks/{id}/retry
+GET /api/tasks/{id}/events
+GET /api/tasks/stats
+POST /api/tasks/cleanup
+GET /api/subscriptions/{subscription}/tasks
+GET /api/system/resources
+POST /api/work/put
+POST /api/work/take
+POST /api/work/{id}/heartbeat
+POST /api/work/{id}/complete
+"""
+
+
+@pytest.fixture(scope="module")
+def document() -> Document:
+    with server_on("sqlite") as server:
+        return document_of(server.url)
+
+
+def named(operations: list[Operation]) -> list[str]:
+    return [operation.name for operation in operations]
+
+
+def test_every_promised_route_is_there(document: Document) -> None:
+    assert set(PROMISED.strip().splitlines()) <= set(named(document.operations))
+
+
+def test_every_operation_has_a_summary_a_name_of_its_own_and_a_group(document: Document) -> None:
+    operations = document.operations
+    assert named([each for each in operations if not each.said.get("summary")]) == []
+    assert named([each for each in operations if not each.said.get("tags")]) == []
+    names = [each.said["operationId"] for each in operations]
+    assert sorted(set(names)) == sorted(names)
+    assert [name for name in names if not name.isidentifier()] == []
+
+
+def test_every_parameter_is_described(document: Document) -> None:
+    missing = [
+        f"{operation.name}: {parameter['name']}"
+        for operation in document.operations
+        for parameter in operation.said.get("parameters", [])
+        if not parameter.get("description")
+    ]
+    assert missing == []
+
+
+def test_every_body_and_each_of_its_fields_is_described(document: Document) -> None:
+    schemas = document.content["components"]["schemas"]
+    wanted: set[str] = set()
+    for operation in document.operations:
+        wanted |= referred(operation.said.get("requestBody", {}))
+    todo = list(wanted)
+    while todo:
+        more = referred(schemas[todo.pop()]) - wanted
+        wanted |= more
+        todo += more
+    assert len(wanted) > 15
+    missing = [name for name in wanted if not schemas[name].get("description")] + [
+        f"{name}.{field}"
+        for name in wanted
+        for field, said in schemas[name]["properties"].items()
+        if not said.get("description")
+    ]
+    assert sorted(missing) == []
+
+
+def referred(value: Any) -> set[str]:
+    """The names of all schemas that are referred to."""
+    if isinstance(value, list):
+        return set().union(*(referred(each) for each in value))
+    if not isinstance(value, dict):
+        return set()
+    found = set().union(*(referred(each) for each in value.values()))
+    reference = value.get("$ref")
+    return found | {reference.rpartition("/")[2]} if isinstance(reference, str) else found
+
+
+def test_every_success_has_a_schema_and_every_error_is_a_problem(document: Document) -> None:
+    for operation in document.operations:
+        successes = 0
+        for status, said in operation.said["responses"].items():
+            where = f"{operation.name} {status}"
+            assert said["description"], where
+            if status.startswith("2"):
+                successes += 1
+                assert said.get("content") or status == "204", where
+            else:
+                assert list(said["content"]) == ["application/problem+json"], where
+        assert successes == 1, operation.name
+
+
+def test_what_needs_no_token_says_so(document: Document) -> None:
+    open_to_all = {each.path for each in document.operations if "security" not in each.said}
+    assert open_to_all == {"/healthz", "/readyz"}
+    assert set(document.content["components"]["securitySchemes"]) == {"bearer", "session"}
+
+
+def test_nothing_is_referred_to_that_is_not_there_nor_there_for_nothing(
+    document: Document,
+) -> None:
+    schemas = set(document.content["components"]["schemas"])
+    assert referred(document.content) == schemas
+
+
+def test_the_document_is_what_the_running_program_serves(server: Server) -> None:
+    document = document_of(server.url)
+    assert document.content["openapi"].startswith("3.1")
+    assert document.content["info"]["title"] == "Headway"

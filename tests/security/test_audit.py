@@ -1,0 +1,159 @@
+"""Every action of an operator is in the audit trail, with who it was and from where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.contract.document import Operation
+from tests.contract.kit import Api, new_name
+from tests.security.kit import Guarded
+
+# Work that is asked for and done is in the trail of its job; nobody operates anything.
+NO_ACTION = {
+    "POST /api/jobs", "POST /api/work/put", "POST /api/requests/enqueue", "POST /api/batches",
+    "POST /api/work/take", "POST /api/work/heartbeat", "POST /api/work/complete",
+    "POST /api/work/{id}/heartbeat", "POST /api/work/{id}/complete",
+}  # fmt: skip
+NEEDS: dict[str, list[str]] = {"resume": ["pause"], "retry": ["cancel"]}
+GATES = ("lanes", "upstreams", "tools", "types")
+
+
+def waiting_job(api: Api, verb: str) -> int:
+    id = api.enqueue(new_name())
+    for before in NEEDS.get(verb, []):
+        api.post(f"/api/jobs/{id}/{before}")
+    return id
+
+
+def made_schedule(api: Api) -> str:
+    name = new_name()
+    api.post("/api/schedules", schedule_body(name), 201)
+    return name
+
+
+def schedule_body(name: str) -> dict[str, Any]:
+    return {"name": name, "every": "30d", "job": {"type": "never"}}
+
+
+def done(api: Api, operation: Operation) -> str:
+    """Do it to something new. What the trail calls it."""
+    noun, _, verb = operation.path.removeprefix("/api/").partition("/")
+    verb = verb.rpartition("/")[2]
+    if operation.path.startswith(("/api/jobs/{id}/", "/api/tasks/{id}/", "/api/requests/{id}/")):
+        id = waiting_job(api, verb)
+        bodies: dict[str, Any] = {
+            "prioritise": {"priority": 2},
+            "reschedule": {"at": 4_000_000_000},
+        }
+        api.post(operation.at(id=id), bodies.get(verb))
+        return str(id)
+    if noun in GATES:
+        name = new_name()
+        body = {"close": {"for_s": 60, "why": "maintenance"}, "settings": {"limit": 3}}.get(verb)
+        sent = {} if operation.method == "DELETE" or body is None else {"json": body}
+        api.ok(operation.method, operation.at(name=name), **sent)
+        return f"{noun.removesuffix('s')}:{name}"
+    return OTHERS[operation.name](api)
+
+
+def _bulk(api: Api) -> str:
+    type = new_name()
+    id = api.enqueue(type)
+    api.post("/api/jobs/bulk", {"action": "cancel", "q": f"type:{type}", "dry_run": False})
+    return str(id)
+
+
+def _schedule(verb: str) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        name = made_schedule(api)
+        if verb == "delete":
+            api.ok("DELETE", f"/api/schedules/{name}", 204)
+        else:
+            api.post(f"/api/schedules/{name}/{verb}")
+        return f"schedule:{name}"
+
+    return act
+
+
+def _hello(api: Api) -> str:
+    name = new_name()
+    setting = {"kind": "upstream", "name": name, "value": {"limit": 4}}
+    api.post("/api/work/hello", {"worker": "w", "settings": [setting]})
+    return f"upstream:{name}"
+
+
+def _asked(path: str, subject: str, **params: Any) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        api.post(path, **params)
+        return subject
+
+    return act
+
+
+OTHERS: dict[str, Callable[[Api], str]] = {
+    "POST /api/jobs/bulk": _bulk,
+    "POST /api/schedules": lambda api: f"schedule:{made_schedule(api)}",
+    "DELETE /api/schedules/{name}": _schedule("delete"),
+    "POST /api/schedules/{name}/pause": _schedule("pause"),
+    "POST /api/schedules/{name}/resume": _schedule("resume"),
+    "POST /api/work/hello": _hello,
+    "POST /api/queue/pause": _asked("/api/queue/pause", "lane:audited", scope="lane:audited"),
+    "POST /api/queue/resume": _asked("/api/queue/resume", "lane:audited", scope="lane:audited"),
+    "POST /api/queue/capacity": _asked("/api/queue/capacity", "lane:no_cookie", no_cookie=5),
+    "POST /api/tasks/cleanup": _asked("/api/tasks/cleanup", "purge"),
+}
+
+
+def newest(api: Api) -> dict[str, Any]:
+    found: dict[str, Any] = api.get("/api/audit", limit=1)["items"][0]
+    return found
+
+
+def test_every_route_that_changes_something_leaves_a_name(guarded_everywhere: Guarded) -> None:
+    with guarded_everywhere.as_("operator") as api:
+        tried = 0
+        for each in api.document.operations:
+            if each.method == "GET" or each.name in NO_ACTION or "/api/tokens" in each.path:
+                continue
+            subject = done(api, each)
+            row = newest(api)
+            assert row["who"] == "token:operator from 127.0.0.1", each.name
+            about = (str(row["job"]), row["subject"] or "", row["event"])
+            assert subject in about, f"{each.name}: {row}"
+            assert row["at"]
+            tried += 1
+    assert tried >= 45
+
+
+def test_tokens_that_are_made_and_revoked_are_in_it(guarded: Guarded) -> None:
+    name = new_name()
+    with guarded.as_("admin") as admin:
+        made = admin.post("/api/tokens", {"name": name, "scopes": ["read", "submit"]}, 201)
+        row = newest(admin)
+        assert (row["event"], row["subject"]) == ("token_made", f"token:{name}")
+        assert (row["who"], row["detail"]) == ("token:admin from 127.0.0.1", "read, submit")
+        admin.ok("DELETE", f"/api/tokens/{made['id']}", 204)
+        row = newest(admin)
+        assert (row["event"], row["subject"]) == ("token_revoked", f"token:{name}")
+
+
+def test_what_is_refused_is_not_in_it(guarded: Guarded) -> None:
+    with guarded.as_("operator") as operator, guarded.as_("alice") as alice:
+        id = operator.enqueue(new_name())
+        last = newest(operator)["id"]
+        alice.problem(404, "POST", f"/api/jobs/{id}/cancel")
+        alice.problem(403, "POST", "/api/queue/pause")
+        operator.problem(409, "POST", f"/api/jobs/{id}/resume")
+        assert newest(operator)["id"] == last
+
+
+@pytest.mark.parametrize("forged", ["10.9.8.7", "10.9.8.7, 127.0.0.1", "for=10.9.8.7"])
+def test_nobody_says_where_they_come_from_themselves(guarded: Guarded, forged: str) -> None:
+    with guarded.as_("operator") as api:
+        id = api.enqueue(new_name())
+        headers = {"X-Forwarded-For": forged, "Forwarded": forged, "X-Real-IP": forged}
+        api.ok("POST", f"/api/jobs/{id}/cancel", headers=headers)
+        assert newest(api)["who"] == "token:operator from 127.0.0.1"
