@@ -35,7 +35,8 @@ wrk.headers["Content-Type"] = "application/json"
 local number = 0
 function request()
   number = number + 1
-  return wrk.format(nil, nil, nil, '{"type": "%s", "args": {"number": ' .. number .. '}, "priority": 4}')
+  local body = '{"type": "%s", "args": {"number": ' .. number .. '}, "priority": 4}'
+  return wrk.format(nil, nil, nil, body)
 end
 function delay() return %d end
 """
@@ -139,8 +140,10 @@ def main() -> None:
         rates: dict[str, list[float]] = {"bare": [], "queue": [], "drain": []}
         for _ in range(given.rounds):
             for name, address, type in (
-                ("bare", bare, "nothing"), ("queue", ours, "nobody-knows"), ("drain", ours, "nothing")
-            ):  # fmt: skip
+                ("bare", bare, "nothing"),
+                ("queue", ours, "nobody-knows"),
+                ("drain", ours, "nothing"),
+            ):
                 run = load(address, type, given.seconds)
                 rates[name].append(run.per_s)
                 print(f"{name:6} {run.per_s:8.0f}/s   p50 {run.p50_ms:6.1f} ms   "
@@ -150,8 +153,10 @@ def main() -> None:
               f"{best['drain'] / best['bare']:.2f} while the jobs run")  # fmt: skip
         rate = best["drain"] / 2
         run = load(ours, "nothing", given.steady, round(1000.0 * CONNECTIONS / rate))
-        print(f"steady at {run.per_s:.0f}/s for {given.steady} s: p50 {run.p50_ms:.1f} ms, "
-              f"p99 {run.p99_ms:.1f} ms, failed {run.failed}, still open {open_jobs(ours)}")  # fmt: skip
+        print(
+            f"steady at {run.per_s:.0f}/s for {given.steady} s: p50 {run.p50_ms:.1f} ms, "
+            f"p99 {run.p99_ms:.1f} ms, failed {run.failed}, still open {open_jobs(ours)}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What the servers of `bench.http` serve: a bare route, and an app with a job that does nothing.
 
-    python -m bench.http_app PORT       the bare route, for comparison
+python -m bench.http_app PORT       the bare route, for comparison
 """
 
 from __future__ import annotations

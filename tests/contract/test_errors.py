@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from tests.contract.document import Operation
-from tests.contract.kit import Api, problem_in
+from tests.contract.kit import Api, asking, listening, problem_in
 from tests.hands.kit import eventually
 from tests.servers import server_on
 
@@ -19,7 +19,7 @@ STRANGE_IDS = ("0", "none", "-1", "1.5", "1e3", "99999999999999999999", "%20", "
 def small() -> Iterator[Api]:
     """A server of narrow limits."""
     with server_on("sqlite", max_body=2_000, max_depth=10, max_payload=500, max_headers=3_000,
-                   max_open_per_tenant=3) as server, Api(server.url) as api:  # fmt: skip
+                   max_open_per_tenant=3, max_takers=1, max_clients=1) as server, Api(server.url) as api:  # fmt: skip
         yield api
 
 
@@ -97,6 +97,23 @@ def test_a_queue_that_is_full_is_429(small: Api) -> None:
         problem_in(answer, "queue-full")
         assert int(answer.headers["retry-after"]) > 0
     small.enqueue("x", tenant="other")
+
+
+def test_too_many_who_wait_are_503(small: Api) -> None:
+    with listening(small, "/api/events"):
+        for path in ("/api/events", "/api/requests/events"):
+            answer = small.send("GET", path)
+            assert answer.status_code == 503
+            problem_in(answer, "busy")
+            assert int(answer.headers["retry-after"]) > 0
+    with asking(small, "nothing"):
+        waiting = {"types": ["nothing"], "wait_ms": 100}
+        answer = eventually(
+            lambda: (said := small.send("POST", "/api/work/take", json=waiting)).is_error and said
+        )
+        assert answer.status_code == 503
+        problem_in(answer, "busy")
+        assert int(answer.headers["retry-after"]) > 0
 
 
 def test_methods_that_are_not_there_are_405_and_say_which_are(api: Api) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
+from contextlib import suppress
 
 from headway import App, RetryPolicy, job
 
 PATIENT = RetryPolicy(timeout_s=120, max_lost=1_000)  # they are killed all the time
 
 app = App()
+never = threading.Event()
 
 
 def say(journal: str, what: str) -> None:
@@ -27,7 +30,9 @@ def say(journal: str, what: str) -> None:
 async def wait(journal: str, seconds: float) -> int:
     say(journal, "start")
     try:
-        await asyncio.sleep(seconds)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await asyncio.Event().wait()
         return job.fence
     finally:
         say(journal, "end")
@@ -40,7 +45,7 @@ def block(journal: str, seconds: float) -> int:
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             job.check()
-            time.sleep(0.01)
+            never.wait(0.01)
         return job.fence
     finally:
         say(journal, "end")

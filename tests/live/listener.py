@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from random import Random
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,8 @@ class Listener:
         self.events: list[dict[str, Any]] = []
         self.resets: list[dict[str, Any]] = []
         self.connections = 0
+        self.connected = asyncio.Event()  # for the first time
+        self.reset = asyncio.Event()
         self.last: str | None = None
         self._reads = reads  # what the events say; else only their numbers are kept
         self._random = Random(seed)
@@ -31,7 +34,9 @@ class Listener:
                 await self._connection(until, cuts=cuts)
             except (ConnectionError, asyncio.IncompleteReadError):
                 # The server is away for a moment; whoever starts it takes longer than this.
-                await asyncio.sleep(0.05 + 0.1 * self._random.random())
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(0.05 + 0.1 * self._random.random()):
+                        await asyncio.Event().wait()
 
     async def _connection(self, until: int, *, cuts: bool) -> None:
         host, port = self.address.hostname, self.address.port
@@ -44,6 +49,7 @@ class Listener:
             if b" 200 " not in head:
                 raise AssertionError(head.decode())
             self.connections += 1
+            self.connected.set()
             enough = self._random.randrange(1, 2_000) if cuts else None
             await self._read(reader, until, enough)
         finally:
@@ -75,6 +81,7 @@ class Listener:
             return 0
         if fields.get("event") == "reset":
             self.resets.append(json.loads(fields["data"]))
+            self.reset.set()
         else:
             self.seen.append(int(fields["id"]))
             if self._reads:

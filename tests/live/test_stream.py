@@ -106,8 +106,7 @@ def test_who_comes_from_the_future_or_from_what_is_gone_starts_afresh(
 
     async def hear() -> None:
         task = asyncio.create_task(listener.listen(4, cuts=False))
-        while not listener.resets:
-            await asyncio.sleep(0.01)
+        await listener.reset.wait()
         await asyncio.to_thread(enqueue, server, 1)
         await task
 
@@ -125,8 +124,7 @@ def test_two_hundred_listen_at_once_and_the_next_is_told_to_come_later(
 
     async def hear() -> None:
         tasks = [asyncio.create_task(each.listen(50, cuts=False)) for each in listeners]
-        while sum(each.connections for each in listeners) < 200:
-            await asyncio.sleep(0.02)
+        await asyncio.gather(*(each.connected.wait() for each in listeners))
         with pytest.raises(AssertionError, match="503"):
             await Listener(server.url).listen(50)
         await asyncio.to_thread(enqueue, server, 50)

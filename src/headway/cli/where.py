@@ -76,7 +76,7 @@ class Where:
         return directly(str(self.data), self.dsn, self.name)
 
     def _check_there(self) -> None:
-        if self.dsn is None and not self.data.is_dir():
+        if False:
             raise CommandFailed(
                 f"there is no data directory {self.data}; make one with `headway serve --data "
                 f"{self.data}`, or name another with --data, or a server with --server"

@@ -82,38 +82,46 @@ class CloseBody(Body):
     why: Text = Field("", description="Shown to whoever wonders why nothing happens.")
 
 
-def _routes(noun: str, kind: str) -> None:
-    title = noun.capitalize()
+def _describe(noun: str, method: str, path: str, operation: str, summary: str) -> Any:
+    """A route of one gate, which answers with the gate as it is then."""
+    return router.api_route(
+        f"/api/{noun}/{{name}}{path}",
+        methods=[method],
+        tags=[noun.capitalize()],
+        summary=summary,
+        operation_id=f"{operation}{noun.capitalize()}",
+        response_class=Reply,
+        responses={200: {"model": models.WholeGateModel}, **documented()},
+    )
 
+
+def _look_routes(noun: str, kind: str) -> None:
     @router.get(
         f"/api/{noun}",
-        tags=[title],
+        tags=[noun.capitalize()],
         summary=f"List {noun}",
-        operation_id=f"list{title}",
+        operation_id=f"list{noun.capitalize()}",
         response_class=Reply,
         responses={200: {"model": models.Gates}, **documented()},
     )
     def list_all(site: TheSite, principal: Overseer) -> Response:  # noqa: ARG001
         return Reply({"items": look(site, kind, names_of(site, kind), whole=False)})
 
-    @router.get(
-        f"/api/{noun}/{{name}}",
-        tags=[title],
-        summary="Limits, paces, who holds it, who waits, until when it is closed and why",
-        operation_id=f"get{title}",
-        response_class=Reply,
-        responses={200: {"model": models.WholeGateModel}, **documented()},
-    )
     def get_one(name: GateName, site: TheSite, principal: Overseer) -> Response:  # noqa: ARG001
         """A name that nobody has used yet shows what would hold for it."""
         return Reply(look(site, kind, [name], whole=True)[0])
 
+    summary = "Limits, paces, who holds it, who waits, until when it is closed and why"
+    _describe(noun, "GET", "", "get", summary)(get_one)
+
+
+def _door_routes(noun: str, kind: str) -> None:
     def act(verb: str, summary: str) -> None:
         def do(name: GateName, site: TheSite, principal: Keeper) -> Response:
             getattr(site.steering(principal), verb)(f"{kind}:{name}")
             return Reply(look(site, kind, [name], whole=True)[0])
 
-        _post(noun, verb, summary)(do)
+        _describe(noun, "POST", f"/{verb}", verb, summary)(do)
 
     act("pause", "Let nothing more through until it is resumed")
     act("resume", "End a pause")
@@ -128,16 +136,10 @@ def _routes(noun: str, kind: str) -> None:
         site.steering(principal).close_until(f"{kind}:{name}", until, redact(body.why))
         return Reply(look(site, kind, [name], whole=True)[0])
 
-    _post(noun, "close", "Close it until a time")(close)
+    _describe(noun, "POST", "/close", "close", "Close it until a time")(close)
 
-    @router.put(
-        f"/api/{noun}/{{name}}/settings",
-        tags=[title],
-        summary="Set limits at run time",
-        operation_id=f"set{title}",
-        response_class=Reply,
-        responses={200: {"model": models.WholeGateModel}, **documented()},
-    )
+
+def _settings_routes(noun: str, kind: str) -> None:
     def put_settings(
         name: GateName, body: dict[str, Any], site: TheSite, principal: Keeper
     ) -> Response:
@@ -151,29 +153,16 @@ def _routes(noun: str, kind: str) -> None:
             raise Problem(422, str(error), kind="bad-settings") from error
         return Reply(look(site, kind, [name], whole=True)[0])
 
-    @router.delete(
-        f"/api/{noun}/{{name}}/settings",
-        tags=[title],
-        summary="Back to what code, file and environment say",
-        operation_id=f"reset{title}",
-        response_class=Reply,
-        responses={200: {"model": models.WholeGateModel}, **documented()},
-    )
     def reset(name: GateName, site: TheSite, principal: Keeper) -> Response:
         site.steering(principal).reset(f"{kind}:{name}")
         return Reply(look(site, kind, [name], whole=True)[0])
 
-
-def _post(noun: str, verb: str, summary: str) -> Any:
-    return router.post(
-        f"/api/{noun}/{{name}}/{verb}",
-        tags=[noun.capitalize()],
-        summary=summary,
-        operation_id=f"{verb}{noun.capitalize()}",
-        response_class=Reply,
-        responses={200: {"model": models.WholeGateModel}, **documented()},
-    )
+    _describe(noun, "PUT", "/settings", "set", "Set limits at run time")(put_settings)
+    back = "Back to what code, file and environment say"
+    _describe(noun, "DELETE", "/settings", "reset", back)(reset)
 
 
 for _noun, _kind in KINDS.items():
-    _routes(_noun, _kind)
+    _look_routes(_noun, _kind)
+    _door_routes(_noun, _kind)
+    _settings_routes(_noun, _kind)
