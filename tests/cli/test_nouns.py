@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 from uuid import uuid4
 
@@ -110,6 +111,7 @@ def test_the_first_token_makes_the_data_directory(bare: Cli, tmp_path: Path) -> 
 
     assert said.out.startswith("hw_")
     assert (data / "headway.db").is_file()
+    assert stat.S_IMODE(data.stat().st_mode) == 0o700
 
 
 # ---------------------------------------------------------------------- what happened

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import socket
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,16 @@ import pytest
 from headway.cli import serving
 from headway.sdk.app import App
 from tests.cli.kit import SHOP, Cli, server
+
+
+@pytest.fixture(autouse=True)
+def own_logging(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a command sets up for its process must not be there for the next test."""
+    monkeypatch.setattr("headway.api.logs.set_up", lambda *_: None)
+    caller = logging.getLogger("httpx2")
+    before = caller.level
+    yield
+    caller.setLevel(before)
 
 
 @pytest.fixture(autouse=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
 
 from tests.contract.document import Operation
-from tests.contract.kit import Api, asking, listening, problem_in
+from tests.contract.kit import Api, Worker, listening, problem_in
 from tests.hands.kit import eventually
 from tests.servers import server_on
 
@@ -18,8 +19,11 @@ STRANGE_IDS = ("0", "none", "-1", "1.5", "1e3", "99999999999999999999", "%20", "
 @pytest.fixture(scope="module")
 def small() -> Iterator[Api]:
     """A server of narrow limits."""
-    with server_on("sqlite", max_body=2_000, max_depth=10, max_payload=500, max_headers=3_000,
-                   max_open_per_tenant=3, max_takers=1, max_clients=1) as server, Api(server.url) as api:  # fmt: skip
+    limits = {
+        "max_body": 2_000, "max_depth": 10, "max_payload": 500, "max_headers": 3_000,
+        "max_open_per_tenant": 3, "max_takers": 1, "max_clients": 1,
+    }  # fmt: skip
+    with server_on("sqlite", **limits) as server, Api(server.url) as api:
         yield api
 
 
@@ -106,14 +110,17 @@ def test_too_many_who_wait_are_503(small: Api) -> None:
             assert answer.status_code == 503
             problem_in(answer, "busy")
             assert int(answer.headers["retry-after"]) > 0
-    with asking(small, "nothing"):
-        waiting = {"types": ["nothing"], "wait_ms": 100}
-        answer = eventually(
-            lambda: (said := small.send("POST", "/api/work/take", json=waiting)).is_error and said
-        )
+    small.post("/api/lanes/shut/pause")
+    id = small.enqueue("some", lane="shut")
+    with ThreadPoolExecutor(1) as pool, Api(small.url) as other:
+        waiting = pool.submit(Worker(other, "some").ask, 1, 60_000)
+        eventually(lambda: "lane:shut" in small.waiting(id)["wait_reason"])  # it waits
+        answer = small.send("POST", "/api/work/take", json={"types": ["some"]})
         assert answer.status_code == 503
         problem_in(answer, "busy")
         assert int(answer.headers["retry-after"]) > 0
+        small.post("/api/lanes/shut/resume")
+        assert waiting.result(20)["jobs"][0]["id"] == id
 
 
 def test_methods_that_are_not_there_are_405_and_say_which_are(api: Api) -> None:

@@ -78,7 +78,7 @@ def test_nothing_is_granted_while_the_disk_is_full_and_then_all_goes_on(
 
 class ShortLeases(Brain):
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, lease_s=0.6, **options)
+        super().__init__(*args, **{**options, "lease_s": 0.6})
 
 
 def test_what_runs_keeps_its_lease_while_the_store_is_away(

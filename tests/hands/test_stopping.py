@@ -233,7 +233,7 @@ class ShortLeases(Brain):
     """A brain whose leases end within the time of a test."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, lease_s=1.0, **options)
+        super().__init__(*args, **{**options, "lease_s": 1.0})
 
 
 @pytest.fixture

@@ -62,7 +62,9 @@ def refused(detail: str) -> Problem:
 
 
 def no_token() -> Problem:
-    return refused("send a token as `Authorization: Bearer TOKEN`, or log in at /login")
+    return refused(
+        "send a token in the header Authorization, after the word Bearer, or log in at /login"
+    )
 
 
 class Authenticator:
@@ -80,7 +82,7 @@ class Authenticator:
         if authorization:
             kind, _, text = authorization.partition(" ")
             if kind.lower() != "bearer" or not text.strip():
-                raise refused("send the token as `Authorization: Bearer TOKEN`")
+                raise refused("send the token in the header Authorization, after the word Bearer")
             return await self._by_token(text.strip(), client)
         if cookie:
             return await self._by_cookie(cookie, client)

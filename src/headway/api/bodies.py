@@ -54,7 +54,9 @@ class Body(BaseModel):
 class UniqueBody(Body):
     """Keeps a second job of the same kind away."""
 
-    key: Text = Field(description="Of two jobs of one type with the same key, one is there.")
+    key: Annotated[str, StringConstraints(max_length=1_048_576, pattern=NO_NUL)] = Field(
+        description="Of two jobs of one type with the same key, one is there."
+    )
     scope: Literal["queued", "queued+running"] = Field(
         default="queued+running", alias="while", description="In which states it keeps others away."
     )

@@ -97,6 +97,8 @@ def problem_of(error: Exception) -> Problem | None:
             return error
         case errors.UnknownJob():
             return Problem(404, str(error), kind="unknown-job")
+        case errors.ResultExpired():
+            return Problem(404, str(error), kind="expired")
         case UnknownTicket():
             return Problem(409, str(error), kind="ended")
         case IllegalTransition():

@@ -144,6 +144,7 @@ def serve(config: Config, app: App, *, ready: Callable[[str], None] | None = Non
     site: Site | None = None
     try:
         site = Site(app, config, tracing.set_up("headway"))
+        site.trace_attempts()
         _run(config, site, listening, address, ready)
     finally:
         _forget(config)

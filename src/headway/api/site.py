@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,11 +23,14 @@ from headway.api.metrics import Exposition
 from headway.api.problems import Problem
 from headway.api.search import parse
 from headway.api.stream import Hub
+from headway.api.tracing import LABEL
 from headway.api.views import moment, plain_job, progress_view, with_wait
 from headway.core.explain import Explanation
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY, RetryPolicy
 from headway.engine import Engine
+from headway.engine.hands import Work
 from headway.engine.meters import Meters
+from headway.engine.tickets import spec_of
 from headway.errors import EngineStopped, UnknownJob
 from headway.sdk.app import App
 from headway.sdk.control import Control
@@ -35,7 +38,7 @@ from headway.store import Store
 from headway.store.records import Job, Query
 
 if TYPE_CHECKING:
-    from headway.api.spans import Tracing
+    from headway.api.spans import AttemptSpan, Tracing
 
 T = TypeVar("T")
 
@@ -65,6 +68,7 @@ class Site:
         self.exposition = Exposition(meters, Measures(self))
         self.boot = token_urlsafe(8)  # another one after each start, so that workers notice
         self.disk = config.data if Path(config.data).is_dir() else "."
+        self.stopping = False
         self.takers = 0  # requests for work that wait
         self._waiting = 0  # requests that wait for the end of a job
         self.error: BaseException | None = None  # why it cannot go on
@@ -112,8 +116,25 @@ class Site:
 
         self.wait(engine.ask(say))
 
+    def trace_attempts(self) -> None:
+        """A span for each attempt that runs here, linked to the request that asked for it."""
+        tracing = self.tracing
+        if tracing is None:
+            return
+
+        def around(work: Work) -> AbstractContextManager[AttemptSpan]:
+            row = self.store.job(work.id)
+            about = {} if row is None else spec_of(row.spec).about
+            return tracing.attempt_span(
+                id=work.id, type=work.type.name, attempt=work.attempt, upstream=work.upstream,
+                traceparent=about.get(LABEL),
+            )  # fmt: skip
+
+        self.engine.surround(around)
+
     def stop_waiting(self) -> None:
         """The server is to stop: streams and workers that wait are sent home. From any thread."""
+        self.stopping = True
         self.hub.end()
         engine = self.app.engine
         if engine is not None and not engine.done.is_set():

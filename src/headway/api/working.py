@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -68,6 +69,9 @@ class Taking:
         site = self._site
         engine = site.engine
         remote = engine.brain.remote
+        if site.stopping:
+            raise Problem(503, "the server is stopping; ask again when it is back",
+                          kind="unavailable", headers={"Retry-After": "1"})  # fmt: skip
         if site.takers >= site.config.max_takers:
             raise Problem(503, f"{site.takers} requests for work wait already; try again",
                           kind="busy", headers={"Retry-After": "1"})  # fmt: skip
@@ -214,9 +218,9 @@ def _outcome(said: dict[str, Any]) -> Outcome:
     error, after_s = told["error"], told["retry_after_s"]
     match told["kind"]:
         case "ok":
-            return Outcome.ok()
+            return Outcome.ok(status=told["status"], hit_at=told["hit_at"])
         case "cancelled":
-            return Outcome.cancelled()
+            return replace(Outcome.cancelled(), error=error)
         case "returned":
             return Outcome.returned(after_s=after_s or 0.0)
         case "pushback":
@@ -225,8 +229,9 @@ def _outcome(said: dict[str, Any]) -> Outcome:
                 scope=Scope(told["scope"]), upstream_fault=told["upstream_fault"], error=error,
             )  # fmt: skip
     return Outcome.failed(
-        error, fatal=told["fatal"], retry_after_s=after_s, upstream_fault=told["upstream_fault"]
-    )
+        error, fatal=told["fatal"], status=told["status"], retry_after_s=after_s,
+        upstream_fault=told["upstream_fault"],
+    )  # fmt: skip
 
 
 class Introduction:

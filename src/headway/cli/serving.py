@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 import traceback
@@ -105,6 +106,7 @@ def worker(
 
     found = app_at(app or "")
     logs.set_up(log_format or "auto", log_level or "info")
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every call
     drain_s = 30.0 if drain is None else seconds_of(drain)
     run(found, server, token, concurrency=concurrency, drain_s=drain_s)
 

@@ -53,7 +53,8 @@ class Where:
         """The data directory and its store, for commands that may be the first."""
         if self.dsn is None:
             try:
-                self.data.mkdir(parents=True, exist_ok=True)
+                # As the server makes it: others could read in it what lets them in.
+                self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
             except OSError as error:
                 raise CommandFailed(f"{self.data} cannot be made: {error.strerror}") from error
         open_store(self.store_url).close()
@@ -76,7 +77,7 @@ class Where:
         return directly(str(self.data), self.dsn, self.name)
 
     def _check_there(self) -> None:
-        if False:
+        if self.dsn is None and not self.data.is_dir():
             raise CommandFailed(
                 f"there is no data directory {self.data}; make one with `headway serve --data "
                 f"{self.data}`, or name another with --data, or a server with --server"

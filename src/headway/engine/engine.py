@@ -14,7 +14,7 @@ from typing import TypeVar
 from headway.core import Outcome
 from headway.engine.brain import Brain
 from headway.engine.clock import Clock, SystemClock
-from headway.engine.hands.local import LocalHands
+from headway.engine.hands.local import Around, LocalHands
 from headway.engine.recovery import load
 from headway.engine.registry import Registry
 from headway.engine.retention import Retention
@@ -63,6 +63,10 @@ class Engine:
         self.error: BaseException | None = None
         self.done = threading.Event()
         self.when_done: Callable[[], None] = lambda: None
+
+    def surround(self, around: Around) -> None:
+        """Let somebody watch each attempt that starts from now on."""
+        self._hands.around = around
 
     def _ring(self) -> None:
         if not self._wake.is_set():

@@ -24,6 +24,7 @@ LAYERS = ("code", "file", "environment", "operator")
 PACES = frozenset({"every", "per_minute", "per_second"})
 WHOLE = frozenset({"limit", "reserve", "burst", "max_waiters"})
 KINDS = ("everything", "lane", "upstream", "tool", "type", "key")
+MOST = 1_000_000_000
 SERVER = "server"  # a table of the same file that is not about gates
 PREFIX = "HEADWAY_"
 
@@ -192,6 +193,8 @@ def _policy(kind: str, value: Value) -> GatePolicy:
     for field in WHOLE & set(value):
         if value[field] is not None and type(value[field]) is not int:
             raise ValueError(f"{field} must be a whole number, not {value[field]!r}")
+        if value[field] is not None and abs(value[field]) > MOST:
+            raise ValueError(f"{field} is at most {MOST}; leave it out to have no limit")
     tenant = value.get("tenant")
     return GatePolicy(
         cap=value.get("limit"),

@@ -12,6 +12,7 @@ import ctypes
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import partial
 from heapq import heappop, heappush
 from queue import SimpleQueue
@@ -21,7 +22,7 @@ from headway.core import Outcome
 from headway.core.ticket import Stop
 from headway.engine.hands import Work
 from headway.engine.hands.context import Reporter, RunningJob, Stopped, current
-from headway.engine.hands.judging import judge_error, judge_value
+from headway.engine.hands.judging import Judged, judge_error, judge_value
 
 ASK_AGAIN_S = 5.0  # after so long a handler that ignored an order to stop gets it once more
 
@@ -35,6 +36,15 @@ class Brain(Reporter, Protocol):
     def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None: ...
 
 
+class Watching(Protocol):
+    """What `around` gives for an attempt."""
+
+    def ended(self, outcome: Outcome) -> None: ...
+
+
+Around = Callable[[Work], AbstractContextManager[Watching]]
+
+
 class LocalHands:
     def __init__(
         self,
@@ -45,6 +55,7 @@ class LocalHands:
         payload_limit: int,
     ) -> None:
         self.brain: Brain
+        self.around: Around | None = None  # whoever watches each attempt
         self._loop = loop
         self._now = now
         self.payload_limit = payload_limit
@@ -99,15 +110,22 @@ class LocalHands:
 
     async def _run(self, job: RunningJob) -> None:
         current.set(job)
+        if self.around is None:
+            outcome, result = await self._attempt(job)
+        else:
+            with self.around(job.work) as seen:
+                outcome, result = await self._attempt(job)
+                seen.ended(outcome)
+        self._ended(job, outcome, result)
+
+    async def _attempt(self, job: RunningJob) -> Judged:
         work = job.work
         try:
             arguments = work.type.decode(work.args)
             value = await work.type.handler(**arguments)
         except BaseException as error:
-            outcome, result = judge_error(job, error, self._now()), None
-        else:
-            outcome, result = judge_value(value, self.payload_limit)
-        self._ended(job, outcome, result)
+            return judge_error(job, error, self._now()), None
+        return judge_value(value, self.payload_limit)
 
     def _never_began(self, job: RunningJob, task: asyncio.Task[None]) -> None:
         """A task that is cancelled before its first step runs nothing at all, so `_run` could not
@@ -211,8 +229,19 @@ class LocalHands:
             self._run_plain(job)
 
     def _run_plain(self, job: RunningJob) -> None:
-        work = job.work
         token = current.set(job)
+        if self.around is None:
+            outcome, result = self._attempt_plain(job)
+        else:
+            with self.around(job.work) as seen:
+                outcome, result = self._attempt_plain(job)
+                seen.ended(outcome)
+        current.reset(token)
+        with contextlib.suppress(RuntimeError):  # the engine has gone without waiting for it
+            self._loop.call_soon_threadsafe(self._ended, job, outcome, result)
+
+    def _attempt_plain(self, job: RunningJob) -> Judged:
+        work = job.work
         try:
             try:
                 with job.lock:
@@ -223,12 +252,8 @@ class LocalHands:
                 with job.lock:
                     job.thread_id = None
         except BaseException as error:
-            outcome, result = judge_error(job, error, self._now()), None
-        else:
-            outcome, result = judge_value(value, self.payload_limit)
-        current.reset(token)
-        with contextlib.suppress(RuntimeError):  # the engine has gone without waiting for it
-            self._loop.call_soon_threadsafe(self._ended, job, outcome, result)
+            return judge_error(job, error, self._now()), None
+        return judge_value(value, self.payload_limit)
 
 
 def _raise_in(thread_id: int) -> None:
