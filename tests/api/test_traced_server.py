@@ -60,4 +60,4 @@ def test_without_tracing_nothing_is_kept_with_a_job(tmp_path: Path) -> None:
     app = build_app(config, traced_app())
     with app.running():
         ids = asyncio.run(enqueue_all(Site(app, config)))
-        assert all(app.handle(id).row().spec == '{"max_attempts":1}' for id in ids)
+        assert not any("traceparent" in str(app.handle(id).row().spec) for id in ids)

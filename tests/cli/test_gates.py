@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from tests.cli.kit import Cli
+from tests.hands.kit import eventually
 
 nouns = pytest.mark.parametrize("noun", ["lanes", "upstreams", "tools", "types"])
 
@@ -73,8 +75,11 @@ def test_a_usage_error_is_2(bare: Cli, arguments: tuple[str, ...]) -> None:
 def test_lanes_with_jobs_are_listed(cli: Cli) -> None:
     lane = new_name()
     cli.add(new_name(), "--lane", lane)
-    [found] = [each for each in cli.json("lanes", "ls")["items"] if each["name"] == lane]
 
+    def listed() -> list[dict[str, Any]]:
+        return [each for each in cli.json("lanes", "ls")["items"] if each["name"] == lane]
+
+    [found] = eventually(listed)  # a server's counts may be a second old
     assert found["counts"] == {"queued": 1}
     assert "1 queued" in cli("lanes", "show", lane).out
 

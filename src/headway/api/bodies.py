@@ -9,7 +9,7 @@ import msgspec
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from headway.engine.json_text import json_text
-from headway.engine.tickets import FAR, Spec, names_text, spec_text
+from headway.engine.tickets import FAR, PLAIN, Spec, names_text, spec_text
 from headway.errors import BadJob, PayloadTooLarge
 from headway.store.records import NewJob, OnConflict, Unique, UniqueScope
 
@@ -186,9 +186,10 @@ def new_job(body: JobBody, tenant: str, now: float, limit: int, *, apart: bool =
         )
     spec = Spec(
         tools=tuple(body.tools),
-        weight=body.weight,
+        # The very same objects, or they would be stored with every job.
+        weight=PLAIN.weight if body.weight == PLAIN.weight else body.weight,
         traffic=body.traffic,
-        cost=body.cost,
+        cost=PLAIN.cost if body.cost == PLAIN.cost else body.cost,
         ordered=body.ordered,
         labels=body.labels,
         about=body.about,

@@ -19,7 +19,7 @@ from headway.api.auth import COOKIE, EVERYTHING, Authenticator, Principal, no_to
 from headway.api.config import Config
 from headway.api.logs import access
 from headway.api.problems import Problem, answer, bug, problem_of
-from headway.api.quick import ENDPOINTS, Endpoint
+from headway.api.quick import ENDPOINTS, Endpoint, Place
 
 logger = logging.getLogger("headway.access")
 
@@ -130,6 +130,7 @@ class Guard:
             await self._answer(endpoint, scope, receive, send)
 
     async def _answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["route"] = Place(scope["path"])
         try:
             reply = await endpoint(Request(scope, receive))
         except Exception as error:

@@ -9,7 +9,7 @@ like all others.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ValidationError
@@ -23,6 +23,13 @@ M = TypeVar("M", bound=BaseModel)
 
 TEMPLATE = "#/components/schemas/{model}"
 Endpoint = Callable[[Request], Awaitable[Response]]
+
+
+class Place(NamedTuple):
+    """What FastAPI's routes are to those who ask which one it was."""
+
+    path: str
+
 
 ENDPOINTS: dict[tuple[str, str], Endpoint] = {}  # by method and path
 _models: list[type[BaseModel]] = []

@@ -94,11 +94,12 @@ def _judge_attempt(ticket: Ticket, outcome: Outcome, policy: RetryPolicy, now: f
         return Verdict(Event.RETURN if ticket.asked is Stop.PAUSE else Event.CANCEL)
     if kind is Kind.RETURNED:
         return Verdict(Event.RETURN, now + (outcome.retry_after_s or 0.0))
-    if kind is Kind.FAILED and outcome.fatal:
-        return Verdict(Event.FATAL)
     tries = ticket.tries
     if tries is None:
         ticket.tries = tries = Tries()
+    if kind is Kind.FAILED and outcome.fatal:
+        tries.burnt += 1
+        return Verdict(Event.FATAL)
     if kind is Kind.LOST:
         tries.lost += 1
         return Verdict(Event.LOST_TOO_OFTEN if tries.lost >= policy.max_lost else Event.LOST)
