@@ -197,6 +197,7 @@ def _run(
             timeout_graceful_shutdown=int(config.drain_s) + 1,
         )
     )  # fmt: skip
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we say ourselves when we serve
     _stop_together(site, server)
     _remember(config, address)
     logger.info("serving on %s", address, extra={"fields": {"store": site.store_name}})

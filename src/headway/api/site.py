@@ -55,6 +55,10 @@ class Reply(JSONResponse):
         return msgspec.json.encode(content)
 
 
+def paged(items: list[dict[str, Any]], total: int, page: int, size: int) -> Reply:
+    return Reply({"items": items, "count": len(items), "total": total, "page": page, "size": size})
+
+
 class Site:
     def __init__(self, app: App, config: Config, tracing: Tracing | None = None) -> None:
         self.app = app

@@ -12,7 +12,7 @@ from headway.api.auth import Principal, Reader, Submitter
 from headway.api.bodies import Body, Tenant, Text
 from headway.api.problems import Problem, documented
 from headway.api.routes.jobs import Page, Size
-from headway.api.site import Reply, Site, TheSite, number_of
+from headway.api.site import Reply, Site, TheSite, number_of, paged
 from headway.api.views import moment
 from headway.store.records import BatchRow
 
@@ -79,7 +79,7 @@ def list_batches(site: TheSite, principal: Reader, page: Page = 1, size: Size = 
     rows = site.store.batches(principal.tenant, size, (page - 1) * size)
     total = site.store.count_batches(principal.tenant)
     items = [view(site, row) for row in rows]
-    return Reply({"items": items, "count": len(items), "total": total, "page": page, "size": size})
+    return paged(items, total, page, size)
 
 
 @router.get(

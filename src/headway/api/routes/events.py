@@ -8,12 +8,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Response
 
 from headway.api import models
-from headway.api.auth import Reader
+from headway.api.auth import Principal, Reader
 from headway.api.bodies import MAX_ID
 from headway.api.problems import documented
 from headway.api.queue_stats import queue_stats
-from headway.api.site import Reply, TheSite
-from headway.api.stream import EventStream, all_words
+from headway.api.site import Reply, Site, TheSite
+from headway.api.stream import EventStream, Words, all_words
 from headway.api.views import event_view
 
 router = APIRouter(tags=["Events"])
@@ -28,6 +28,14 @@ LastEventId = Annotated[
 ]
 After = Annotated[int, Query(ge=0, le=MAX_ID, description="Events after this one.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="So many at most.")]
+
+
+def following(site: Site, principal: Principal, after: int | None, words: Words) -> Response:
+    """The stream, from this event on, for as long as the principal may hear it."""
+    site.hub.check_room()
+    tenant = principal.tenant
+    source = site.hub.stream(after, words, tenant, lambda: queue_stats(site, tenant))
+    return EventStream(site.hub, source, partial(site.authenticator.still_in, principal))
 
 
 @router.get(
@@ -48,12 +56,7 @@ async def follow(
     """Server-sent events. `Last-Event-ID` resumes without a gap or a repeat, also after the server
     was restarted; when what came in between is gone, a `reset` event with a snapshot comes first.
     """
-    site.hub.check_room()
-    start = after if last_event_id is None else last_event_id
-    source = site.hub.stream(
-        start, all_words, principal.tenant, lambda: queue_stats(site, principal.tenant)
-    )
-    return EventStream(site.hub, source, partial(site.authenticator.still_in, principal))
+    return following(site, principal, after if last_event_id is None else last_event_id, all_words)
 
 
 @router.get(

@@ -28,7 +28,7 @@ from headway.api.bulk import ACTIONS, Bulk
 from headway.api.problems import Problem, documented
 from headway.api.quick import read, whose
 from headway.api.search import states_of
-from headway.api.site import MAX_PAGE, Reply, Site, TheSite
+from headway.api.site import MAX_PAGE, Reply, Site, TheSite, paged
 from headway.api.tracing import LABEL, traceparent
 from headway.api.views import attempts, event_view, explanation_view, moment, plain_job
 from headway.errors import ResultExpired
@@ -142,7 +142,7 @@ def list_jobs(
     )  # fmt: skip
     rows, total = site.page(site.narrowed(query, q, principal), page, size)
     items = site.views(rows)
-    return Reply({"items": items, "count": len(items), "total": total, "page": page, "size": size})
+    return paged(items, total, page, size)
 
 
 class BulkBody(Body):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from hashlib import sha256
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -14,12 +13,11 @@ from headway.api import models, quick
 from headway.api.auth import Operator, Reader
 from headway.api.bodies import WHOLE, Attempts, JobBody, Name, Text, UniqueBody
 from headway.api.problems import Problem, documented
-from headway.api.queue_stats import queue_stats
 from headway.api.quick import read, whose
-from headway.api.routes.events import SSE, LastEventId
+from headway.api.routes.events import SSE, LastEventId, following
 from headway.api.routes.jobs import JobId, Page, Size, steer, store_job
-from headway.api.site import Reply, TheSite
-from headway.api.stream import EventStream, request_words
+from headway.api.site import Reply, TheSite, paged
+from headway.api.stream import request_words
 from headway.api.views import (
     COOKIE_LANE,
     FROM_SEED_WORDS,
@@ -149,7 +147,7 @@ def list_requests(
     query = records.Query(states=states, type=type or None, lane=lane_of(lane), key=key)
     rows, total = site.page(site.narrowed(query, "", principal), page, size)
     items = [request_view(view) for view in site.views(rows)]
-    return Reply({"items": items, "count": len(items), "total": total, "page": page, "size": size})
+    return paged(items, total, page, size)
 
 
 def lane_of(name: str | None) -> str | None:
@@ -172,11 +170,7 @@ async def follow(
     """Server-sent events. `Last-Event-ID` resumes without a gap or a repeat; when what came in
     between is gone, a `reset` event with a snapshot comes first.
     """
-    site.hub.check_room()
-    source = site.hub.stream(
-        last_event_id, request_words, principal.tenant, lambda: queue_stats(site, principal.tenant)
-    )
-    return EventStream(site.hub, source, partial(site.authenticator.still_in, principal))
+    return following(site, principal, last_event_id, request_words)
 
 
 @router.get(

@@ -15,7 +15,7 @@ from headway.api.bodies import Body, Name, Text
 from headway.api.problems import documented
 from headway.api.routes.jobs import JobId, Page, Size, steer, task_view
 from headway.api.search import states_of
-from headway.api.site import Reply, Site, TheSite
+from headway.api.site import Reply, Site, TheSite, paged
 from headway.api.views import SUBSCRIPTION, event_view
 from headway.store import records
 
@@ -25,7 +25,7 @@ router = APIRouter(tags=["Tasks"])
 def _list(site: Site, query: records.Query, page: int, size: int) -> Response:
     rows, total = site.page(query, page, size)
     items = site.views(rows)
-    return Reply({"items": items, "count": len(items), "total": total, "page": page, "size": size})
+    return paged(items, total, page, size)
 
 
 @router.get(
