@@ -142,3 +142,15 @@ def test_names_may_need_quoting_in_addresses(api: Api, noun: str) -> None:
     assert (gate["name"], gate["paused"]) == (name, True)
     api.problem(422, "GET", f"/api/{noun}/{'x' * 201}")
     api.problem(422, "GET", f"/api/{noun}/a%00b")
+
+
+def test_all_that_is_declared_is_listed_with_where_it_comes_from(api: Api, kind: str) -> None:
+    pattern = f"*.{kind}.example"
+    said = {"limit": 3, "every": "2s"}
+    api.ok("PUT", f"/api/upstreams/{pattern}/settings", json=said)
+    rows = {(row["kind"], row["name"]): row for row in api.get("/api/settings")["items"]}
+    assert rows["upstream", pattern] == {
+        "kind": "upstream", "name": pattern, "value": {"limit": 3, "every": "2s"},
+        "from": {"limit": "operator", "every": "operator"}, "overridden": True,
+    }  # fmt: skip
+    assert rows["lane", "no_cookie"]["from"] == {"limit": "code"}

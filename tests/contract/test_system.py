@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import httpx2
 import pytest
@@ -90,3 +92,14 @@ def test_a_page_of_another_site_may_not_call(api: Api) -> None:
     ):
         problem_in(api.send("POST", "/api/batches", headers=headers), kind)
         assert api.send("POST", "/api/batches", headers=headers).status_code == status
+
+
+def test_a_second_server_on_the_same_data_is_refused_and_does_no_harm(
+    new_sqlite_server: NewServer,
+) -> None:
+    server = new_sqlite_server()
+    command = [sys.executable, "-m", "headway", "serve", "--port", "0", "--data", str(server.data)]
+    second = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert second.returncode == 1
+    assert "an engine runs on" in second.stderr
+    assert server.state_file()["pid"] == server.pid

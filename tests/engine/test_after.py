@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway import App, Job, job
@@ -204,6 +204,7 @@ def test_a_follower_that_was_cancelled_with_its_blocker_can_be_retried(
         assert states([second, third]) == ["completed", "completed"]
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_any_graph_runs_in_order_whatever_crashes(data: st.DataObject) -> None:
     app, ended = App(), set()

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway import App
@@ -243,6 +243,7 @@ json_values = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(json_values, min_size=1, max_size=5))
 def test_any_json_comes_back_as_it_went_in(values: list[Any]) -> None:
     app = App()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway import App, Meaning, Retry, RetryPolicy, Snooze, job
@@ -198,6 +198,7 @@ def test_a_handler_that_cancels_itself_from_within_has_failed(app: App) -> None:
         )
 
 
+@settings(max_examples=40)
 @given(
     retries=st.integers(0, 4),
     delay_s=st.integers(0, 400),

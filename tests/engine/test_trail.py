@@ -94,7 +94,7 @@ class Play:
                 getattr(app, verb)(number)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(st.lists(steps, max_size=25))
 def test_every_trail_is_legal_complete_and_without_gaps(script: list[tuple[str, object]]) -> None:
     play = Play()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headway import App, Job
@@ -173,6 +173,7 @@ def test_the_same_key_of_another_type_is_another_key(app: App) -> None:
         assert one.enqueue().id != two.enqueue().id
 
 
+@settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 90)), max_size=12))
 def test_never_do_two_of_one_key_run_at_once(asked: list[tuple[str, int]]) -> None:
     app = App()

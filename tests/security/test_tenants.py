@@ -105,7 +105,7 @@ def test_what_another_tenant_has_is_not_there(town: Town) -> None:
 
 def _nameless(text: str, values: dict[str, object]) -> str:
     for value in values.values():
-        text = text.replace(str(value), "…")
+        text = re.sub(rf"(?<![\w-]){re.escape(str(value))}(?![\w-])", "…", text)
     return text
 
 

@@ -36,6 +36,12 @@ class JobModel(BaseModel):
     pinned: bool
     labels: dict[str, str]
     about: dict[str, str]
+    tools: list[str]
+    weight: float
+    traffic: Literal["online", "normal", "leftover"]
+    cost: float
+    ordered: Literal["pass", "hold"] | None
+    keep_result_s: float | None
     batch: int | None
     schedule: str | None
     created_at: Moment
@@ -219,6 +225,20 @@ class SettingsModel(BaseModel):
     said_by: dict[str, str] = Field(alias="from", description="Which layer said so, for each.")
     overridden: bool = Field(description="An operator has set something at run time.")
     declared_as: str = Field(description="The name or pattern that this comes from.")
+
+
+class SettingModel(BaseModel):
+    """What is declared for a name or a pattern."""
+
+    kind: str
+    name: str
+    value: dict[str, Any]
+    said_by: dict[str, str] = Field(alias="from", description="Which layer said so, for each.")
+    overridden: bool = Field(description="An operator has set something at run time.")
+
+
+class SettingsList(BaseModel):
+    items: list[SettingModel]
 
 
 class GateModel(BaseModel):

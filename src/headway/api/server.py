@@ -140,9 +140,9 @@ def serve(config: Config, app: App, *, ready: Callable[[str], None] | None = Non
     listening = _listen(config)
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    app.start()
     site: Site | None = None
     try:
+        app.start()
         site = Site(app, config, tracing.set_up("headway"))
         site.trace_attempts()
         _run(config, site, listening, address, ready)
@@ -256,6 +256,9 @@ def _remember(config: Config, address: str) -> None:
 
 
 def _forget(config: Config) -> None:
+    """Only what is ours: another server may run on this data, and have kept this one from it."""
+    path = Path(config.data) / STATE_FILE
     if not config.dsn:
-        with suppress(OSError):
-            (Path(config.data) / STATE_FILE).unlink()
+        with suppress(OSError, ValueError, KeyError):
+            if json.loads(path.read_text())["pid"] == os.getpid():
+                path.unlink()

@@ -20,14 +20,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from headway import __version__
 from headway.cli.asking import Call, asks
 from headway.cli.client import PAGE, Client, CommandFailed
-from headway.cli.gates import set_before
 from headway.cli.printing import count, new_console
 from headway.cli.times import moment, stamp
 from headway.cli.words import complete_search
 from headway.net.redaction import redact, redact_value
 
 FORMAT = 1
-GATES = ("lanes", "upstreams", "tools", "types")
+GATES = {"lane": "lanes", "upstream": "upstreams", "tool": "tools", "type": "types"}
 # What a job is asked for with, as far as the API shows it.
 ASKED = ("type", "lane", "tenant", "key", "priority", "labels", "about", "deadline", "weight",
          "traffic", "cost", "tools", "ordered", "keep_result_s")  # fmt: skip
@@ -105,16 +104,12 @@ def _private(path: str, flags: int) -> int:
 
 def _settings(client: Client) -> Iterator[tuple[str, dict[str, Any]]]:
     """What operators have set, each name or pattern once."""
-    for noun in GATES:
-        seen: set[str] = set()
-        for gate in client.get(f"/api/{noun}")["items"]:
-            settings = gate["settings"]
-            if settings is None or not settings["overridden"] or settings["declared_as"] in seen:
-                continue
-            name = settings["declared_as"]
-            seen.add(name)
-            value = set_before({"name": name, "settings": settings})
-            yield "setting", {"of": noun, "name": name, "value": value}
+    for row in client.get("/api/settings")["items"]:
+        noun = GATES.get(row["kind"])
+        if row["overridden"] and noun is not None:
+            value = {name: said for name, said in row["value"].items()
+                     if row["from"][name] == "operator"}  # fmt: skip
+            yield "setting", {"of": noun, "name": row["name"], "value": value}
 
 
 def _jobs(client: Client, match: str) -> Iterator[tuple[dict[str, Any], int]]:

@@ -148,8 +148,10 @@ def _bring(client: Client, line: dict[str, Any] | None, done: Done, dry_run: boo
 
 
 def _bring_setting(client: Client, line: dict[str, Any], dry_run: bool) -> None:
-    if line["of"] not in GATES:
-        raise _BrokenLine(f"it sets something of {line['of']!r}; known are {', '.join(GATES)}")
+    if line["of"] not in GATES.values():
+        raise _BrokenLine(
+            f"it sets something of {line['of']!r}; known are {', '.join(GATES.values())}"
+        )
     path, value = f"/api/{line['of']}/{part(line['name'])}/settings", line["value"]
     if not dry_run:
         client.put(path, value)

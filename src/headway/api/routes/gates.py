@@ -95,6 +95,19 @@ def _describe(noun: str, method: str, path: str, operation: str, summary: str) -
     )
 
 
+@router.get(
+    "/api/settings",
+    tags=["Settings"],
+    summary="All that is declared for gates, patterns included",
+    operation_id="listSettings",
+    response_class=Reply,
+    responses={200: {"model": models.SettingsList}, **documented()},
+)
+def list_settings(site: TheSite, principal: Overseer) -> Response:  # noqa: ARG001 - it is checked
+    """Code, file, environment and operators, in layers: which one each value comes from."""
+    return Reply({"items": site.app.settings.shown()})
+
+
 def _look_routes(noun: str, kind: str) -> None:
     @router.get(
         f"/api/{noun}",
