@@ -142,9 +142,11 @@ def server_on(store: str, **settings: object) -> Iterator[Server]:
 NewServer = Callable[..., Server]
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=("sqlite", pytest.param("postgres", marks=pytest.mark.soak)))
 def new_server(request: pytest.FixtureRequest) -> Iterator[NewServer]:
-    """Starts servers of this test alone, on each kind of store: `new_server(max_body=100)`."""
+    """Starts servers of this test alone: `new_server(max_body=100)`. What starts, crowds and kills
+    whole servers is slow, so the second kind of store is for `make soak`.
+    """
     with ExitStack() as running:
         yield lambda **told: running.enter_context(server_on(request.param, **told))
 

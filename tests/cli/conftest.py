@@ -13,7 +13,8 @@ from headway.store import open_store
 from tests.cli.kit import Cli, server
 from tests.postgres import shared_postgres
 
-STORES = ("sqlite", "postgres")
+# The routes behind the commands are tested on both stores; here the second is for `make soak`.
+STORES = ("sqlite", pytest.param("postgres", marks=pytest.mark.soak))
 WAYS = ("server", "direct")
 
 
