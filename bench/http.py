@@ -106,8 +106,8 @@ def load(address: str, type: str, seconds: int, delay_ms: int = 0) -> Run:
     lost = re.search(r"Socket errors: connect (\d+), read (\d+), write (\d+), timeout (\d+)", said)
     return Run(
         float(re.search(r"Requests/sec:\s+([\d.]+)", said)[1]),  # type: ignore[index]
-        _ms(re.search(r"50%\s+(\S+)", said)[1]),  # type: ignore[index]
-        _ms(re.search(r"99%\s+(\S+)", said)[1]),  # type: ignore[index]
+        _ms(re.search(r"(?m)^\s+50%\s+(\S+)", said)[1]),  # type: ignore[index]
+        _ms(re.search(r"(?m)^\s+99%\s+(\S+)", said)[1]),  # type: ignore[index]
         (int(failed[1]) if failed else 0) + (sum(map(int, lost.groups())) if lost else 0),
     )
 
