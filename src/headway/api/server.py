@@ -153,6 +153,7 @@ def serve(config: Config, app: App, *, ready: Callable[[str], None] | None = Non
             site.tracing.close()
         app.stop(config.drain_s)
         app.close()
+        logger.info("stopped")
     if site.error is not None:
         raise site.error
 

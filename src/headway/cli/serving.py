@@ -108,6 +108,8 @@ def worker(
     logs.set_up(log_format or "auto", log_level or "info")
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every call
     drain_s = 30.0 if drain is None else seconds_of(drain)
+    types = ", ".join(sorted(found.registry.types)) or "nothing: the app has no jobs"
+    logging.getLogger("headway.worker").info("working for %s: %s", server, types)
     run(found, server, token, concurrency=concurrency, drain_s=drain_s)
 
 
