@@ -13,8 +13,15 @@ from headway import App
 from headway.store.records import NewJob
 from tests.hands.kit import eventually, is_alive, pid_in
 from tests.remote.processes import Server
+from tests.stores import PLACES, Place
 
 Serve = Callable[..., Server]
+
+
+@pytest.fixture(params=("sqlite", pytest.param("postgres", marks=pytest.mark.soak)))
+def new_url(request: pytest.FixtureRequest) -> Place:
+    """Whole processes are slow, so the second kind of store is for `make soak`."""
+    return PLACES[request.param]
 
 
 @pytest.fixture
