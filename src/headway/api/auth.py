@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -224,5 +224,3 @@ Operator = Annotated[Principal, needs("operate")]
 Overseer = Annotated[Principal, needs("read", all_tenants=True)]
 Keeper = Annotated[Principal, needs("operate", all_tenants=True)]
 Admin = Annotated[Principal, needs("admin", all_tenants=True)]
-
-Check = Callable[[Request], Coroutine[Any, Any, Principal]]

@@ -8,21 +8,29 @@ from typing import TYPE_CHECKING, Any
 
 from headway.api.auth import Principal
 from headway.api.problems import Problem
-from headway.core import IllegalTransition
+from headway.api.search import OPEN
+from headway.core import IllegalTransition, State
 from headway.core.change import UnknownTicket
+from headway.core.lifecycle import TRANSITIONS, Event
 from headway.errors import UnknownJob
 from headway.store.records import Query
 
 if TYPE_CHECKING:
     from headway.api.site import Site
 
+
+def _states_for(event: Event) -> tuple[str, ...]:
+    return tuple(state.value for state in State if event in TRANSITIONS[state])
+
+
+# In which states a job can be asked for it.
 ACTIONS = {
-    "cancel": ("pending", "queued", "running", "paused"),
-    "pause": ("pending", "queued", "running"),
-    "resume": ("paused",),
-    "retry": ("failed", "cancelled"),
-    "pin": ("pending", "queued", "running", "paused"),
-    "prioritise": ("pending", "queued", "running", "paused"),
+    "cancel": _states_for(Event.CANCEL),
+    "pause": _states_for(Event.PAUSE),
+    "resume": _states_for(Event.RESUME),
+    "retry": _states_for(Event.RETRY_BY_OPERATOR),
+    "pin": OPEN,
+    "prioritise": OPEN,
 }
 MOST = 100_000  # jobs that one call may touch
 CHUNK = 200  # jobs that are touched in one turn of the engine

@@ -8,13 +8,16 @@ from datetime import UTC, datetime
 from typing import Any
 
 from headway.api.problems import Problem
+from headway.core import State
+from headway.core.lifecycle import TERMINAL
 from headway.core.recurrence import duration_s
 from headway.store.records import Query
 
-STATES = ("pending", "queued", "running", "paused", "completed", "failed", "cancelled")
+STATES = tuple(state.value for state in State)
+OPEN = tuple(state.value for state in State if state not in TERMINAL)
 GROUPS = {
-    "open": ("pending", "queued", "running", "paused"),
-    "ended": ("completed", "failed", "cancelled"),
+    "open": OPEN,
+    "ended": tuple(state.value for state in State if state in TERMINAL),
     "waiting": ("pending", "queued"),
     "done": ("completed",),
     "canceled": ("cancelled",),

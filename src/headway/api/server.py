@@ -123,7 +123,7 @@ def check_safe(config: Config, app: App) -> None:
     usable = any(each.revoked_at is None and (each.expires_at or now + 1) > now
                  for each in app.store.tokens())  # fmt: skip
     if not usable and not config.signed_tokens:
-        where = f"--dsn {'…'}" if config.dsn else f"--data {config.data}"
+        where = "--dsn …" if config.dsn else f"--data {config.data}"
         raise BadSettings(
             f"{config.host} can be reached by others, and there is no token yet; make one with "
             f"`headway tokens create admin --scope admin {where}`, or set jwt_secret or jwks"

@@ -18,14 +18,13 @@ from headway.core.classify import classify_status, outcome_of
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
 from headway.engine.hands import RemoteStop, RemoteWork
 from headway.engine.hands.remote import Taker
+from headway.engine.metering import LOST
 from headway.engine.rules import rule_of
 from headway.engine.schedules import ScheduleOptions
 from headway.engine.settings import policy_of
 from headway.store.records import Schedule
 
 Delivery = tuple[list[RemoteWork], list[RemoteStop]]
-
-LOST = ("lost", "lost_too_often")
 
 
 def wire(work: RemoteWork) -> dict[str, Any]:

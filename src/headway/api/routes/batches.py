@@ -14,11 +14,11 @@ from headway.api.problems import Problem, documented
 from headway.api.routes.jobs import Page, Size
 from headway.api.site import Reply, Site, TheSite, number_of, paged
 from headway.api.views import moment
+from headway.core.lifecycle import TERMINAL
 from headway.store.records import BatchRow
 
 router = APIRouter(tags=["Batches"])
 
-ENDED = {"completed", "failed", "cancelled"}
 BatchId = Annotated[str, Path(max_length=40, description="The number of a batch.")]
 
 
@@ -40,7 +40,7 @@ def view(site: Site, row: BatchRow) -> dict[str, Any]:
         "created_at": moment(row.created_at),
         "counts": counts,
         "total": sum(counts.values()),
-        "done": set(counts) <= ENDED,
+        "done": counts.keys() <= TERMINAL,
     }
 
 
