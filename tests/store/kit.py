@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from headway.store import Store
+from headway.store.batch import Batch
 from headway.store.records import (
-    Batch,
     Brain,
     Event,
     NewJob,

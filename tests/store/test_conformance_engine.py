@@ -10,7 +10,8 @@ import pytest
 
 from headway.errors import EngineRunning, StaleBrain
 from headway.store import Store
-from headway.store.records import Batch, Brain
+from headway.store.batch import Batch
+from headway.store.records import Brain
 from tests.store.kit import (
     T0,
     WAIT_S,

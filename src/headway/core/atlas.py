@@ -76,7 +76,7 @@ class Atlas:
         return self.open_account(shared, tenant, now) if account is None else account
 
     def open_account(self, shared: SharedGate, tenant: str, now: float) -> Account:
-        policy = shared.policy.tenant or OPEN
+        policy = shared.policy.for_tenant(tenant)
         limits = () if policy.plain else policy.build_limits(self.rng)
         account = Account(shared.shares, tenant, policy, limits)
         shared.shares.open(account, now)

@@ -47,7 +47,7 @@ class Core(Lifetimes):
         """Refuse a ticket at an upstream, or a tenant at it, that has too many waiters."""
         for name in ticket.upstreams:
             policy = self.admission.atlas.gate("upstream", name).policy
-            tenant_max = policy.tenant.max_waiters if policy.tenant else None
+            tenant_max = policy.for_tenant(ticket.tenant).max_waiters
             if policy.max_waiters is None and tenant_max is None:
                 return
             all_waiting, of_tenant = self.gates.waiting(name, ticket.tenant)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from headway.core import kinds
 from headway.core.change import Refusal
 from headway.core.gate import Gate
+from headway.core.limits import Breaker
 from headway.core.lines import Line, SharedGate
 from headway.core.order import Account
 from headway.core.outcome import Outcome, Scope
@@ -88,6 +89,13 @@ class Gatekeeper:
         self._core.policies.withdraw(kind, name)
         self._apply_all(kind, now)
 
+    def look_again(self, kind: str, name: str, now: float) -> None:
+        """What holds for this gate has changed, though nobody declared anything."""
+        now = self._core.advance(now)
+        gate = self._atlas.gates.get((kind, name))
+        if gate is not None:
+            self._apply(gate, self._atlas.policy(kind, name), now)
+
     def _apply_all(self, kind: str, now: float) -> None:
         atlas = self._atlas
         gates = list(atlas.keys.values()) if kind == kinds.KEY else list(atlas.gates.values())
@@ -102,7 +110,7 @@ class Gatekeeper:
         self._adopt(gate, policy, now)
         if isinstance(gate, SharedGate) and before != policy.tenant:
             for account in list(gate.shares.accounts.values()):
-                self._adopt(account, policy.tenant or OPEN, now)
+                self._adopt(account, policy.for_tenant(account.name), now)
 
     def _adopt(self, gate: Gate, policy: GatePolicy, now: float) -> None:
         limits = policy.build_limits(self._atlas.rng)
@@ -172,6 +180,29 @@ class Gatekeeper:
         gate.refresh()
         self._admission.touched.add(gate)
         self._admission.moved(gate, now)
+
+    def breaker_of(self, upstream: str) -> Breaker | None:
+        """What stands there against outcomes; None: nobody was there, or none is declared."""
+        gate = self._atlas.gates.get((kinds.UPSTREAM, upstream))
+        limits = () if gate is None else gate.limits
+        return next((limit for limit in limits if isinstance(limit, Breaker)), None)
+
+    def keep_breaker_open(self, upstream: str, open_s: float, now: float) -> None:
+        """For so long after the last bad outcome: what a caller knows about its upstream."""
+        now = self._core.advance(now)
+        breaker = self.breaker_of(upstream)
+        if breaker is not None and breaker.open_s != open_s:
+            breaker.stay_open(open_s)
+            gate = self._atlas.gate(kinds.UPSTREAM, upstream)
+            gate.refresh()
+            self._admission.touched.add(gate)
+            self._admission.moved(gate, now)
+
+    def weigh(self, permit: Permit, weight: float, now: float) -> None:
+        """Another weight for the tenant that holds this, at its upstream, from now on."""
+        account = permit.accounts[-1]
+        account.count(now)
+        account.weight = weight
 
     def refuses_online(self, line: Line, ticket: Ticket, now: float) -> Refusal | None:
         account: Account | None = None

@@ -120,7 +120,7 @@ class Lifetimes:
     # ------------------------------------------------------------------ leases
 
     def _lend(self, permit: Permit, now: float) -> None:
-        permit.lease_s = self.lease_s
+        permit.lease_s = permit.ticket.lease_s or self.lease_s
         permit.hard_end_at = INF if permit.ticket.key is None else now + self.max_key_hold_s
         permit.expires_at = min(now + permit.lease_s, permit.hard_end_at)
         self.leases.add(permit)

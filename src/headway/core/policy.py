@@ -46,6 +46,7 @@ class GatePolicy:
     pushback: PushbackRule = field(default_factory=PushbackRule)
     max_waiters: int | None = None
     tenant: GatePolicy | None = None  # what each tenant may use here
+    only: str = ""  # of a tenant's policy: it is for those whose name starts so
     more: tuple[Callable[[Random], Limit], ...] = ()  # any other limits, a learner for one
     places: float = field(init=False, compare=False, repr=False)  # the cap as a number
     plain: bool = field(init=False, compare=False, repr=False)  # a pool at most: no limits to build
@@ -70,6 +71,11 @@ class GatePolicy:
         object.__setattr__(self, "plain", not (limited or self.more))
         waiters = self.max_waiters, None if self.tenant is None else self.tenant.max_waiters
         object.__setattr__(self, "limits_waiters", waiters != (None, None))
+
+    def for_tenant(self, tenant: str) -> GatePolicy:
+        """What this one may use here."""
+        policy = self.tenant
+        return policy if policy is not None and tenant.startswith(policy.only) else OPEN
 
     def check_small(self, what: str) -> None:
         """Gates that come and go with their tickets cannot be closed before anybody was there."""

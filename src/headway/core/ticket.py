@@ -60,6 +60,7 @@ class Ticket:
         "key",
         "labels",
         "lane",
+        "lease_s",
         "max_attempts",
         "not_before",
         "ordered",
@@ -102,6 +103,7 @@ class Ticket:
         labels: tuple[tuple[str, str], ...] = (),
         retries: bool = True,
         max_attempts: int = 0,
+        lease_s: float = 0.0,
         seq: int = 0,
     ) -> None:
         self.id = id
@@ -120,6 +122,7 @@ class Ticket:
         self.ordered = ordered
         self.labels = labels
         self.max_attempts = max_attempts  # 0: as its type says
+        self.lease_s = lease_s  # how long its leases last; 0: as usual
         self.retries = retries  # False for slots and online calls: they end with their first permit
 
         self.seq = seq  # first come; kept through retries and restarts

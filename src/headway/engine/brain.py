@@ -15,20 +15,21 @@ from typing import Any, TypeVar
 
 from headway.core import Core, Outcome, Permit, State
 from headway.core.change import Change
-from headway.core.lifecycle import TERMINAL, Event
+from headway.core.lifecycle import TERMINAL
 from headway.core.ticket import Stop, Ticket
 from headway.engine.clock import Clock
 from headway.engine.controls import Controls
-from headway.engine.departures import Departures
+from headway.engine.departures import Call, Departures, fail
 from headway.engine.hands import Hands
 from headway.engine.hands.remote import RemoteHands
-from headway.engine.hands.worker_gates import WorkerPolicies
 from headway.engine.intake import obey_commands, take_in
 from headway.engine.ledger import Extra, Ledger, clean
 from headway.engine.metering import count
 from headway.engine.registry import Registry
 from headway.engine.schedules import Schedules
 from headway.engine.settings import Settings
+from headway.engine.slots import SlotDesk, Waiter
+from headway.engine.slots.hosts import Hosts, SlotPolicies
 from headway.engine.tickets import Tickets
 from headway.engine.waits import Waits
 from headway.store import Store
@@ -65,7 +66,8 @@ class Brain(Departures):
         self.hands = hands
         self.wake = wake
         self._net_s = net_s
-        self.policies = WorkerPolicies()
+        self.policies = SlotPolicies()
+        self.policies.hosts = hosts = Hosts(self)
         retry = registry.policies()
         self.core = Core(self.policies, rng=rng or Random(), retry=retry, lease_s=lease_s)
         self.remote = RemoteHands(self, self.policies, retry)
@@ -85,12 +87,12 @@ class Brain(Departures):
         self.written = 0  # rows of the trail that are no transitions
         self.fresh: set[int] = set()  # submitted in this turn, and stored as they stand
         self.open_by_tenant: dict[str, int] = {}  # jobs that have not ended; nobody has 0
-        self.own_slots: set[int] = set()
+        self.slots = SlotDesk(self, hosts)
+        self.look_again = False  # somebody lined up after the permits of this turn were given
         self._finished: deque[Finished] = deque()
-        self._calls: deque[tuple[Callable[[float], Any], Future[Any]]] = deque()
+        self._calls: deque[Call] = deque()
         self._notes: deque[tuple[str, int, int, tuple[Any, ...]]] = deque()
         self._records: deque[tuple[int, tuple[Any, ...]]] = deque()  # after how many changes, what
-        self._released = False  # somebody became due after the permits of this turn were given
         self._net_at = self._renew_at = self._sweep_at = INF
 
     # ------------------------------------------------------------------ from any thread
@@ -108,9 +110,15 @@ class Brain(Departures):
     def ask(self, call: Callable[[float], T]) -> Future[T]:
         """Let the brain do something. The future is done when its effects are committed."""
         future: Future[T] = Future()
-        self._calls.append((call, future))
-        self.wake()
+        self.ask_for(future, call)
         return future
+
+    def ask_for(self, waiter: Waiter, call: Callable[[float], Any], *, later: bool = False) -> None:
+        """The same with somebody else's future. `later`: the call sees to it that it is answered,
+        in this turn or in another.
+        """
+        self._calls.append((call, waiter, later))
+        self.wake()
 
     def heard(self) -> None:
         """The store's bell."""
@@ -132,9 +140,10 @@ class Brain(Departures):
         at = self.clock.now()
         if at >= self._renew_at:  # first: the last turn may have waited long for the store
             self._renew_at = at + self.core.lease_s / 3
-            self.core.renew((*self.hand_held, *self.own_slots), at)
+            self.core.renew((*self.hand_held, *self.slots.own), at)
         now = self.core.advance(at)
         self._on_time(now)
+        self.slots.on_time(now)
         # Half of what runs, so that the hands have the one half while the other is committed.
         ends = min(len(self._finished), max(FEW, len(self.hand_held) // 2))
         self._take_notes()  # all that was said before those ends
@@ -146,6 +155,7 @@ class Brain(Departures):
             self.news = False
             take_in(self, now)
             obey_commands(self, now)
+        self.look_again = False
         if self.granting:
             self.remote.gates.open_up(now)
             self.outbox.permits += self.core.admit(now)
@@ -157,11 +167,12 @@ class Brain(Departures):
         self._depart()
         if not self._finished or self._expected():
             self.arrive()  # else there is something to think about meanwhile
-        if self._finished or self._calls or self.news or self._released or self.absences:
-            self._released = False
+        if self._finished or self._calls or self.news or self.look_again or self.absences:
             return now
-        renew_at = self._renew_at if self.hand_held or self.own_slots else INF
-        return min(self.core.next_wakeup(), self._net_at, renew_at, self._sweep_at)
+        renew_at = self._renew_at if self.hand_held or self.slots.own else INF
+        return min(
+            self.core.next_wakeup(), self.slots.next_at(), self._net_at, renew_at, self._sweep_at
+        )
 
     def _expected(self) -> bool:
         """Somebody waits for what is on its way."""
@@ -185,6 +196,7 @@ class Brain(Departures):
             self._sweep_at = now + SWEEP_S
             self.remote.gates.sweep(now)
             self.core.sweep(now)
+            self.slots.sweep(now)
             self.ledger.forget_gates(self.batch)
 
     def _hear_finished(self, ends: int, now: float) -> None:
@@ -210,13 +222,15 @@ class Brain(Departures):
 
     def _hear_calls(self, now: float) -> None:
         while self._calls:
-            call, future = self._calls.popleft()
-            if not future.set_running_or_notify_cancel():
+            call, waiter, later = self._calls.popleft()
+            if waiter.cancelled() if later else not waiter.set_running_or_notify_cancel():
                 continue
             try:
-                self.outbox.acks.append((future, call(now)))
+                answer = call(now)
+                if not later:
+                    self.outbox.acks.append((waiter, answer))
             except Exception as error:
-                future.set_exception(error)
+                fail(waiter, error, running=not later)
 
     def _take_notes(self) -> None:
         """Notes count while the lease does. Progress of one job in one turn is one row."""
@@ -251,7 +265,7 @@ class Brain(Departures):
                 done += 1
                 number = change.ticket.id
                 if type(number) is not int:
-                    self._slot_changed(change)
+                    self.slots.changed(change)
                     continue
                 before = change.before
                 count(meters, change)
@@ -270,7 +284,8 @@ class Brain(Departures):
                 stops.append((order.permit.fence, order.why))
                 self._stop_asked(order.permit, order.why, now)
             core.stops.clear()
-        self._write_records(done)
+        self.slots.settle()
+        self._write_records(len(changes))
         core.changes.clear()
         self.fresh.clear()
         return stops
@@ -319,7 +334,7 @@ class Brain(Departures):
 
     def release(self, number: int, now: float) -> None:
         """A job waits for no other job any more."""
-        self._released = True
+        self.look_again = True
         self.batch.released.append(number)
         extra = self.extras.get(number)
         due_at = now
@@ -329,22 +344,6 @@ class Brain(Departures):
         if ticket is not None and ticket.state in (State.PENDING, State.PAUSED):
             self.core.reschedule(number, max(due_at, 0.0), now)
             self.ledger.touch(ticket)
-
-    def _slot_changed(self, change: Change) -> None:
-        ticket, fence = change.ticket, change.fence
-        if change.event is Event.GRANT and ticket.permit is not None:
-            permit = ticket.permit
-            upstream = None if permit.upstream is None else permit.upstream.name
-            row = (fence, str(ticket.id), upstream, permit.granted_at, permit.expires_at)
-            self.batch.slots.append(row)
-            self.own_slots.add(fence)
-        elif change.after in TERMINAL:
-            if fence:
-                self.batch.slots_gone.append(fence)
-                self.own_slots.discard(fence)
-            waiting = self.slots_waiting.pop(ticket.id, None)
-            if waiting is not None and waiting.set_running_or_notify_cancel():
-                waiting.set_exception(TimeoutError(f"no slot was granted: {change.event}"))
 
     def record(
         self, now: float, event: str, *, job: int | None = None, fence: int = 0,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headway.core import IllegalTransition, Outcome, Permit, State, Ticket
+from headway.core import IllegalTransition, State, Ticket
 from headway.core.change import UnknownTicket
 from headway.core.explain import Explanation
 from headway.core.lifecycle import TERMINAL, Event
@@ -263,17 +262,3 @@ class Controls:
             self._brain.schedules.jobs.pop(extra.schedule, None)
             extra.schedule = None  # so that nothing follows from its end
         self._core.cancel(ticket.id, now, "its schedule has changed")
-
-    # ------------------------------------------------------------------ slots
-
-    def acquire(self, ticket: Ticket, waiting: Future[Permit], now: float) -> None:
-        self._core.submit(ticket, now)
-        self._brain.slots_waiting[ticket.id] = waiting
-
-    def leave_line(self, ticket: Ticket, now: float) -> None:
-        """Whoever waited for a slot does not want it any more."""
-        if ticket.id in self._core.tickets and ticket.state is not State.RUNNING:
-            self._core.cancel(ticket.id, now)
-
-    def give_back(self, permit: Permit, outcome: Outcome, now: float) -> bool:
-        return self._core.finish(permit.ticket.id, permit.fence, outcome, now) is not None

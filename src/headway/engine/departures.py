@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from contextlib import suppress
 from time import perf_counter
 from typing import Any
@@ -19,11 +18,14 @@ from headway.engine.ledger import Ledger
 from headway.engine.meters import Meters
 from headway.engine.patience import Patient
 from headway.engine.registry import Registry
+from headway.engine.slots import SlotDesk, Waiter
 from headway.errors import StoreBusy, StoreUnavailable
 from headway.store import Store
-from headway.store.records import Batch, Errand
+from headway.store.batch import Batch
+from headway.store.records import Errand
 
 Away = list[tuple[Permit, Errand | None]]
+Call = tuple[Callable[[float], Any], Waiter, bool]  # what to do, who waits, answered later
 
 
 class Outbox:
@@ -34,7 +36,7 @@ class Outbox:
     def __init__(self) -> None:
         self.permits: list[Permit] = []
         self.stops: list[tuple[int, Stop]] = []
-        self.acks: list[tuple[Future[Any], Any]] = []
+        self.acks: list[tuple[Waiter, Any]] = []
         self.ended: list[int] = []
 
 
@@ -51,8 +53,8 @@ class Departures(Patient):
     mark: str
     term: int
     news: bool
-    own_slots: set[int]
-    _calls: deque[tuple[Callable[[float], Any], Future[Any]]]
+    slots: SlotDesk
+    _calls: deque[Call]
 
     def __init__(self) -> None:
         super().__init__()
@@ -65,7 +67,6 @@ class Departures(Patient):
         self._leaving: Outbox | None = None  # what waits for that
         self.hand_held: dict[int, Work] = {}  # what our own hands hold, by fence
         self.ended: dict[int, list[Callable[[], None]]] = {}  # who waits for the end of a job
-        self.slots_waiting: dict[Any, Future[Permit]] = {}
         self.committed: Callable[[], None] = _nothing  # whoever follows the trail hears of more
 
     def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None:
@@ -108,19 +109,17 @@ class Departures(Patient):
 
     def abandon(self, error: Exception) -> None:
         """There will be no other turn: whoever waits for one hears so."""
-        waiting: list[Future[Any]] = [*self.slots_waiting.values()]
-        self.slots_waiting.clear()
+        waiting = self.slots.waiters()
         while self._calls:
             with suppress(IndexError):  # another thread may be here too
                 waiting.append(self._calls.popleft()[1])
-        for future in waiting:
-            if future.set_running_or_notify_cancel():
-                future.set_exception(error)
+        for waiter in waiting:
+            fail(waiter, error, running=False)
         for outbox in (self._leaving, self.outbox):
             if outbox is not None:
                 acks, outbox.acks = outbox.acks, []
-                for future, _ in acks:
-                    future.set_exception(error)
+                for waiter, _ in acks:
+                    waiter.set_exception(error)
         self.remote.send_home()
 
     def _act(self, outbox: Outbox) -> None:
@@ -134,8 +133,8 @@ class Departures(Patient):
                 self.remote.stop_asked(fence)
         if away or self.remote.unheard:
             self.remote.deliver(away, self.clock.now())
-        for future, value in outbox.acks:
-            future.set_result(value)
+        for waiter, value in outbox.acks:
+            waiter.set_result(value)
         for number in outbox.ended:
             for tell in self.ended.pop(number, ()):
                 tell()
@@ -149,12 +148,6 @@ class Departures(Patient):
             number: Any = permit.ticket.id
             if type(number) is int:
                 jobs[number] = permit
-                continue
-            waiting = self.slots_waiting.pop(number, None)
-            if waiting is not None and waiting.set_running_or_notify_cancel():
-                waiting.set_result(permit)
-            else:  # nobody is there any more
-                self.finished(number, permit.fence, Outcome.cancelled(), None)
         if not jobs:
             return
         works: list[Work] = []
@@ -183,6 +176,11 @@ class Departures(Patient):
             lost = Outcome.failed("its payload is not in the store any more", fatal=True)
             self.finished(number, permit.fence, lost, None)
             away.append((permit, None))
+
+
+def fail(waiter: Waiter, error: Exception, *, running: bool) -> None:
+    if running or waiter.set_running_or_notify_cancel():
+        waiter.set_exception(error)
 
 
 def _nothing() -> None:

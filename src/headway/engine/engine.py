@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from headway.core import Outcome
 from headway.engine.brain import Brain
@@ -19,6 +19,7 @@ from headway.engine.recovery import load
 from headway.engine.registry import Registry
 from headway.engine.retention import Retention
 from headway.engine.settings import Settings
+from headway.engine.slots import Waiter
 from headway.errors import EngineStopped
 from headway.store import Store
 
@@ -117,12 +118,17 @@ class Engine:
     # ------------------------------------------------------------------ asking
 
     def ask(self, call: Callable[[float], T]) -> Future[T]:
+        future: Future[T] = Future()
+        self.ask_for(future, call)
+        return future
+
+    def ask_for(self, waiter: Waiter, call: Callable[[float], Any], *, later: bool = False) -> None:
+        """See `Brain.ask_for`."""
         if self.done.is_set():
             raise self._over()
-        future = self.brain.ask(call)
+        self.brain.ask_for(waiter, call, later=later)
         if self.done.is_set():
             self.brain.abandon(self._over())  # it may have come too late to be heard
-        return future
 
     def _over(self) -> EngineStopped:
         return EngineStopped(f"the engine has stopped: {self.error or 'it was asked to'}")

@@ -12,7 +12,8 @@ from headway.core.memory import Address, address_of, dump, remembers
 from headway.core.ticket import Ticket
 from headway.engine.tickets import grant, standing, tries_text
 from headway.net.redaction import redact
-from headway.store.records import Batch, UniqueScope
+from headway.store.batch import Batch
+from headway.store.records import UniqueScope
 
 _encode = msgspec.json.encode
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headway.core import Outcome, State
-from headway.core.kinds import TYPE
+from headway.core.kinds import TYPE, UPSTREAM
 from headway.core.memory import load as load_gate
 from headway.engine.hands.processes import kill_left_over
 from headway.engine.hands.worker_gates import UNKNOWN_TYPE
@@ -37,6 +37,8 @@ def load(brain: Brain) -> None:
     for kind, name, tenant, state in store.gates():
         kept = _without_unknown(kind, msgspec.json.decode(state))
         load_gate(core, (kind, name, tenant), kept, now)
+        if kind == UPSTREAM:
+            brain.policies.hosts.remember(name, tenant, kept)
         brain.ledger.kept.add((kind, name, tenant))
     for job, pid, started_at in store.processes():
         kill_left_over(pid, started_at)
@@ -44,8 +46,7 @@ def load(brain: Brain) -> None:
     brain.schedules.load(store.schedules(), store.open_occurrences())
     core.admission.touched.clear()  # they are as they were stored
     _load_jobs(brain, now)
-    # The holders of slots lived in the process that is gone.
-    brain.batch.slots_gone.extend(slot.fence for slot in store.slots())
+    brain.slots.load(store.slots(), store.slot_totals(), now)
     for name in brain.schedules.orphans():
         brain.schedules.replan(name, brain.batch, now)
     brain.start_clocks(brain.clock.now())

@@ -12,7 +12,8 @@ import msgspec
 from headway.core import State
 from headway.core.recurrence import next_run, occurrence_key
 from headway.engine.rules import Rule, after_strikes, rule_of
-from headway.store.records import Batch, NewJob, Schedule
+from headway.store.batch import Batch
+from headway.store.records import NewJob, Schedule
 
 
 class ScheduleOptions(msgspec.Struct, omit_defaults=True):

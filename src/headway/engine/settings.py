@@ -37,7 +37,7 @@ DURATIONS = frozenset(
 )
 FIELDS = DURATIONS - {"window", "open_for"} | {
     "limit", "reserve", "per_minute", "per_second", "burst", "jitter", "by_cost", "quiet", "zone",
-    "breaker", "max_waiters", "tenant",
+    "breaker", "max_waiters", "tenant", "only",
 }  # fmt: skip
 
 
@@ -207,6 +207,7 @@ def _policy(kind: str, value: Value) -> GatePolicy:
         pushback=_pushback(value),
         max_waiters=value.get("max_waiters"),
         tenant=None if tenant is None else _policy(kind, tenant),
+        only=str(value.get("only", "")),
     )
 
 

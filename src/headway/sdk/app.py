@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from headway.core import RetryPolicy
 from headway.core.classify import Meaning
-from headway.core.ticket import Ticket, Traffic
 from headway.engine import Engine
 from headway.engine.clock import Clock, SystemClock
 from headway.engine.controls import Controls
 from headway.engine.registry import ASYNC, KEEP_RESULT_S, THREADS, JobType, Registry
 from headway.engine.retention import Retention
 from headway.engine.settings import Settings
+from headway.engine.slots import OWN, Wish
 from headway.errors import BadJob, EngineStopped
 from headway.outcomes import Duration, seconds
 from headway.remote.address import is_server
@@ -29,7 +29,7 @@ from headway.sdk.jobs import Job, Names, Options
 from headway.sdk.mail import Mail
 from headway.sdk.scheduling import Recurring, declared_schedule
 from headway.sdk.signature import Signature
-from headway.sdk.slot import Slot, slot_id
+from headway.sdk.slot import Slot
 from headway.store import Store, open_store
 from headway.store.records import NewJob, Receipt, Schedule
 from headway.until_told import Runner, run_until_told
@@ -252,11 +252,11 @@ class App(Control):
         names = () if upstream is None else (
             (upstream,) if isinstance(upstream, str) else tuple(upstream)
         )  # fmt: skip
-        ticket = Ticket(
-            slot_id(), type="slot", lane=lane, tools=tools, upstreams=names, key=key,
-            tenant=tenant, weight=weight, priority=priority, traffic=Traffic.NORMAL, retries=False,
+        wish = Wish(
+            kind=OWN, upstreams=names, tenant=tenant, lane=lane, tools=tools, key=key,
+            weight=weight, priority=priority,
         )  # fmt: skip
-        return Slot(self.engine, ticket, timeout)
+        return Slot(self.engine, wish, timeout)
 
     # ------------------------------------------------------------------ running
 

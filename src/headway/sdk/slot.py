@@ -3,31 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
-import os
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from headway.core import Outcome, Permit, Ticket
+from headway.core import Outcome, Permit
 from headway.core.classify import classify_exception, classify_status, outcome_of
+from headway.engine.loop_future import LoopFuture
+from headway.engine.slots import Answer, Session, Waiter, Wish
 from headway.outcomes import Duration, Verdict, seconds
 
 if TYPE_CHECKING:
     from headway.engine import Engine
 
-_numbers = itertools.count(1)
+INF = float("inf")
 
 
 class Slot:
     """`with app.slot("files.example.com", tenant=ip):` or `async with`. One use each."""
 
-    def __init__(self, engine: Engine, ticket: Ticket, timeout: Duration | None) -> None:
+    def __init__(self, engine: Engine, wish: Wish, timeout: Duration | None) -> None:
         self._engine = engine
-        self._ticket = ticket
+        self._desk = engine.brain.slots
+        self._wish = wish
         self._timeout_s = None if timeout is None else seconds(timeout)
-        self._waiting: Future[Permit] = Future()
+        self._session: Session | None = None
         self._permit: Permit | None = None
         self._outcome: Outcome | None = None
 
@@ -53,76 +54,94 @@ class Slot:
     # ------------------------------------------------------------------ taking
 
     def __enter__(self) -> Slot:
-        self._ask()
+        waiter: Future[Answer] = Future()
+        self._ask(waiter)
         try:
-            self._permit = self._waiting.result(self._timeout_s)
+            self._take(waiter.result(self._timeout_s))
         except BaseException as error:
-            self._leave()
+            if waiter.cancel() or waiter.cancelled():
+                self._leave()
+            elif waiter.exception() is None:  # it came at the last moment
+                self._give_up(waiter.result())
             if isinstance(error, FutureTimeout):
                 raise self._too_late() from None
             raise
         return self
 
     async def __aenter__(self) -> Slot:
-        self._ask()
+        waiter = LoopFuture(missed=self._give_up)
+        self._ask(waiter)
         try:
-            async with asyncio.timeout(self._timeout_s):
-                self._permit = await asyncio.wrap_future(self._waiting)
+            if self._timeout_s is None:
+                self._take(await waiter)
+            else:
+                async with asyncio.timeout(self._timeout_s):
+                    self._take(await waiter)
         except BaseException as error:
-            self._leave()
+            if waiter.cancel():
+                self._leave()
             if isinstance(error, TimeoutError):
                 raise self._too_late() from None
             raise
         return self
 
-    def _ask(self) -> None:
-        controls, ticket, waiting = self._engine.brain.controls, self._ticket, self._waiting
-
+    def _ask(self, waiter: Waiter) -> None:
         def acquire(now: float) -> None:
-            try:
-                controls.acquire(ticket, waiting, now)
-            except Exception as error:
-                if waiting.set_running_or_notify_cancel():
-                    waiting.set_exception(error)
+            self._session = self._desk.open(self._wish, waiter, INF, now)
 
-        self._engine.ask(acquire)
+        self._engine.ask_for(waiter, acquire, later=True)
+
+    def _take(self, answer: Answer) -> None:
+        if answer.permit is None:
+            raise TimeoutError(f"no slot was granted: {answer.what}")
+        self._permit = answer.permit
 
     def _leave(self) -> None:
-        """Nobody waits here any more; a permit that came at the last moment goes back."""
-        controls, ticket = self._engine.brain.controls, self._ticket
-        if self._waiting.cancel() or self._waiting.cancelled():
-            self._engine.ask(lambda now: controls.leave_line(ticket, now))
-        elif self._waiting.exception() is None:
-            permit = self._waiting.result()
-            self._engine.ask(lambda now: controls.give_back(permit, Outcome.cancelled(), now))
+        """Nobody waits here any more."""
+
+        def leave(now: float) -> None:
+            if self._session is not None:
+                self._desk.leave(self._session, now)
+
+        self._engine.ask(leave)
+
+    def _give_up(self, answer: Answer) -> None:
+        """What was granted when nobody waited any more goes back."""
+        if answer.permit is not None:
+            self._permit = answer.permit
+            self._release(Future(), Outcome.cancelled())
 
     def _too_late(self) -> TimeoutError:
-        names = " or ".join(self._ticket.upstreams) or f"lane {self._ticket.lane}"
+        names = " or ".join(self._wish.upstreams) or f"lane {self._wish.lane}"
         return TimeoutError(f"no slot at {names} within {self._timeout_s:g} s")
 
     # ------------------------------------------------------------------ giving back
 
-    def _give_back(self, error: BaseException | None) -> Future[bool]:
-        permit = self._held()
-        outcome = self._outcome or _outcome_of(error)
+    def _release(self, waiter: Waiter, outcome: Outcome) -> None:
+        session, fence, desk = self._session, self._held().fence, self._desk
         self._permit = None
-        controls = self._engine.brain.controls
-        return self._engine.ask(lambda now: controls.give_back(permit, outcome, now))
+        assert session is not None
+        self._engine.ask_for(waiter, lambda now: desk.release(session, fence, outcome, now))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        self._give_back(error).result()
+        done: Future[bool] = Future()
+        self._release(done, self._outcome or outcome_of_block(error))
+        done.result()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
-        await asyncio.shield(asyncio.wrap_future(self._give_back(error)))
+        done = LoopFuture()
+        self._release(done, self._outcome or outcome_of_block(error))
+        await done
 
 
-def _outcome_of(error: BaseException | None) -> Outcome:
+def outcome_of_block(error: BaseException | None) -> Outcome:
+    """How the work under a slot ended."""
     if error is None:
         return Outcome.ok()
     if isinstance(error, Verdict):
@@ -130,7 +149,3 @@ def _outcome_of(error: BaseException | None) -> Outcome:
     if isinstance(error, Exception):
         return outcome_of(classify_exception(error), error=type(error).__name__)
     return Outcome.cancelled()
-
-
-def slot_id() -> str:
-    return f"slot-{os.getpid()}-{next(_numbers)}"

@@ -6,7 +6,8 @@ from typing import Any
 
 from headway.core import State
 from headway.errors import DuplicateJob
-from headway.store.records import Batch, NewJob
+from headway.store.batch import Batch
+from headway.store.records import NewJob
 
 # Of these lists the last row of a name counts, and so many columns make the name.
 NAMES = {
@@ -20,6 +21,7 @@ NAMES = {
     "settings": 2,
     "schedules": 1,
     "slots": 1,
+    "slot_totals": 1,
 }
 
 _PENDING, _QUEUED = State.PENDING.value, State.QUEUED.value

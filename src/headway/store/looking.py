@@ -108,7 +108,10 @@ class Looker(ABC):
         )
 
     def slots(self) -> list[SlotRow]:
-        return [SlotRow._make(row) for row in self._rows("select * from slots order by fence")]
+        return [SlotRow._make(row) for row in self._rows("select * from slots order by number")]
+
+    def slot_totals(self) -> list[tuple[str, int, int, float]]:
+        return list(self._rows("select upstream, reclaimed, outlived, outlived_s from slot_totals"))
 
     def processes(self) -> list[tuple[int, int, float]]:
         return [(a, b, c) for a, b, c in self._rows("select job, pid, started_at from processes")]

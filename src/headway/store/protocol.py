@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
+from headway.store.batch import Batch
 from headway.store.records import (
-    Batch,
     BatchRow,
     Brain,
     Command,
@@ -170,6 +170,7 @@ class Store(Producing, Looking, Keeping, Protocol):
     def gates(self) -> list[tuple[str, str, str, str]]: ...
     def open_occurrences(self) -> dict[str, int]: ...
     def slots(self) -> list[SlotRow]: ...
+    def slot_totals(self) -> list[tuple[str, int, int, float]]: ...
     def processes(self) -> list[tuple[int, int, float]]: ...
 
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:

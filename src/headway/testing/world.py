@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from headway.engine.brain import Brain
 from headway.engine.hands.local import LocalHands
 from headway.engine.recovery import load
+from headway.engine.slots import Waiter
 from headway.errors import EngineStopped
 from headway.outcomes import Duration, seconds
 from headway.sdk.app import App
@@ -100,13 +101,17 @@ class VirtualEngine:
         return min(next_at, self._app.retention.look(self._app.store, self._app.now()))
 
     def ask(self, call: Callable[[float], T]) -> Future[T]:
+        future: Future[T] = Future()
+        self.ask_for(future, call)
+        return future
+
+    def ask_for(self, waiter: Waiter, call: Callable[[float], Any], *, later: bool = False) -> None:
         if self.done.is_set():
             raise EngineStopped("the engine of this world has crashed; call world.restart()")
-        future = self.brain.ask(call)
+        self.brain.ask_for(waiter, call, later=later)
         if not self._in_turn:
             self.turn()
             self.woken = True
-        return future
 
     def stop(self, drain_s: float = 0.0) -> None:
         self.done.set()

@@ -39,7 +39,8 @@ GRAIN = 60  # good outcomes in such a part of the window count as one entry, how
 class Breaker(Limit):
     """What it has heard is a list of entries: when, how many, good or bad. Bad ones are alone."""
 
-    __slots__ = ("bad", "heard_of", "outcomes", "probe", "row", "rule", "tripped")
+    __slots__ = ("bad", "bad_at", "heard_of", "open_s", "outcomes", "probe", "row", "rule",
+                 "status", "tripped")  # fmt: skip
 
     name = "breaker"
     stops_online = True
@@ -53,6 +54,9 @@ class Breaker(Limit):
         self.row = 0
         self.tripped = False
         self.probe: int | None = None
+        self.open_s = rule.open_s
+        self.bad_at = -INF  # when the last bad one came,
+        self.status: int | None = None  # and what it said
 
     @property
     def state(self) -> str:
@@ -64,7 +68,7 @@ class Breaker(Limit):
         if self.tripped:
             # This is the probe. Nobody else goes until it is back, or has been gone for too long.
             self.probe = permit.fence
-            self.opens_at = max(self.opens_at, now + self.rule.open_s)
+            self.opens_at = max(self.opens_at, now + self.open_s)
 
     def given(self, now: float, permit: Permit, outcome: Outcome) -> None:
         if not self.tripped or permit.fence == self.probe:
@@ -74,10 +78,12 @@ class Breaker(Limit):
                 if not outcome.upstream_fault:
                     self.opens_at = now
         elif outcome.upstream_fault:
+            self._note(now, outcome)
             self._open(now)  # sent before the breaker opened; only bad news counts from those
 
     def heard(self, now: float, outcome: Outcome) -> None:
         if outcome.upstream_fault:
+            self._note(now, outcome)
             self._count(now, bad=True)
             if self.tripped or self._too_many():
                 self._open(now)
@@ -85,6 +91,17 @@ class Breaker(Limit):
             if self.tripped:
                 self._close()
             self._count(now, bad=False)
+
+    def stay_open(self, open_s: float) -> None:
+        """Somebody who calls there knows for how long; counted from the last bad outcome."""
+        if open_s != self.open_s:
+            self.open_s = open_s
+            if self.tripped and self.probe is None:
+                self.opens_at = self.bad_at + open_s
+
+    def _note(self, now: float, outcome: Outcome) -> None:
+        self.bad_at = now
+        self.status = outcome.status
 
     def _count(self, now: float, *, bad: bool) -> None:
         outcomes, window_s = self.outcomes, self.rule.window_s
@@ -112,7 +129,7 @@ class Breaker(Limit):
 
     def _open(self, now: float) -> None:
         self.tripped = True
-        self.opens_at = now + self.rule.open_s
+        self.opens_at = now + self.open_s
         self.probe = None
 
     def _close(self) -> None:
@@ -127,13 +144,21 @@ class Breaker(Limit):
             self.outcomes, self.heard_of = other.outcomes, other.heard_of
             self.bad, self.row = other.bad, other.row
             self.tripped, self.probe, self.opens_at = other.tripped, other.probe, other.opens_at
+            self.bad_at, self.status = other.bad_at, other.status
+            if other.open_s != other.rule.open_s:
+                self.open_s = other.open_s  # told by somebody, not by the rule that was
 
     def dump(self) -> Any:
         """The probe is not kept: whoever carried it may be gone, and the next one is another."""
         if not self.tripped and not self.outcomes:
             return None
         seen = list(self.outcomes)
-        return {"tripped": self.tripped, "opens_at": max(self.opens_at, 0.0), "seen": seen}
+        state = {"tripped": self.tripped, "opens_at": max(self.opens_at, 0.0), "seen": seen}
+        if self.bad_at > -INF:
+            state |= {"bad_at": self.bad_at, "status": self.status}
+        if self.open_s != self.rule.open_s:
+            state["open_s"] = self.open_s
+        return state
 
     def load(self, state: Any) -> None:
         self.outcomes = deque(list(each) for each in state["seen"] if len(each) == 3)
@@ -144,6 +169,8 @@ class Breaker(Limit):
             self.row = self.row + 1 if bad else 0
         self.tripped = bool(state["tripped"])
         self.opens_at = float(state["opens_at"]) if self.tripped else -INF
+        self.bad_at, self.status = float(state.get("bad_at", -INF)), state.get("status")
+        self.open_s = float(state.get("open_s", self.rule.open_s))
 
     def idle(self, now: float) -> bool:
         if self.tripped:

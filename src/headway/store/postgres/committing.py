@@ -10,16 +10,17 @@ from typing import Any
 import msgspec
 
 from headway.errors import StaleBrain, StoreError
+from headway.store.batch import Batch
 from headway.store.encoding import rows_of
 from headway.store.postgres.connection import Connection, Refusal, answer_of, checked
 from headway.store.postgres.inserting import NUL, refusal
 from headway.store.postgres.inserting import encoded as encoded_jobs
-from headway.store.records import Batch
 
 USUAL = ("granted", "completed", "events", "gates")
 RARE = (
     "reopened", "moved", "ended", "freed", "released", "results", "progress", "checkpoints",
-    "logs", "processes", "settings", "schedules", "schedules_gone", "slots", "slots_gone", "obeyed",
+    "logs", "processes", "settings", "schedules", "schedules_gone", "slots", "slots_gone",
+    "slot_totals", "obeyed",
 )  # fmt: skip
 
 TAKEN_OVER = "another engine has taken over this store; this one stops"

@@ -12,12 +12,13 @@ from typing import Any
 import psycopg
 
 from headway.errors import EngineRunning, StaleBrain, StoreUnavailable
+from headway.store.batch import Batch
 from headway.store.postgres import committing
 from headway.store.postgres.address import Address
 from headway.store.postgres.connection import Connection, connect, cut, is_lost, translated
 from headway.store.postgres.marks import Mark
 from headway.store.postgres.reading import load_new, prepare_looking
-from headway.store.records import Batch, Brain, News
+from headway.store.records import Brain, News
 
 LEAVE_S = 1.0  # for the engine's thread to come out of a session that was cut
 SIT_DOWN_S = 0.5  # for the session of an engine that has just died to be noticed

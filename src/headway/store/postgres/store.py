@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from headway.errors import EngineRunning, StaleBrain
+from headway.store.batch import Batch
 from headway.store.grouping import Request
 from headway.store.keeping import Keeper
 from headway.store.postgres.address import parse
@@ -22,7 +23,7 @@ from headway.store.postgres.schema import prepare
 from headway.store.postgres.seat import Seat
 from headway.store.postgres.writer import Writer
 from headway.store.protocol import Done
-from headway.store.records import Batch, Brain, NewJob, News, Purged, Receipt
+from headway.store.records import Brain, NewJob, News, Purged, Receipt
 
 
 class PostgresStore(Keeper, Reader):

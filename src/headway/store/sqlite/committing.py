@@ -15,8 +15,8 @@ import apsw
 import msgspec
 
 from headway.errors import StaleBrain
+from headway.store.batch import Batch
 from headway.store.encoding import rows_of
-from headway.store.records import Batch
 from headway.store.sqlite.connection import sql
 from headway.store.sqlite.inserting import insert
 
@@ -41,6 +41,7 @@ LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("schedules_gone", ("commit_schedules_gone",)),
     ("slots", ("commit_slots",)),
     ("slots_gone", ("commit_slots_gone",)),
+    ("slot_totals", ("commit_slot_totals",)),
     ("obeyed", ("commit_obeyed",)),
 )
 USUAL = frozenset({"granted", "completed", "events"})

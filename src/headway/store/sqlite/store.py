@@ -10,10 +10,11 @@ import apsw
 import msgspec
 
 from headway.errors import BadJob
+from headway.store.batch import Batch
 from headway.store.grouping import Request
 from headway.store.keeping import Keeper
 from headway.store.protocol import Done
-from headway.store.records import Batch, Brain, NewJob, Purged, Receipt
+from headway.store.records import Brain, NewJob, Purged, Receipt
 from headway.store.sqlite.bell import Listener, Ringer
 from headway.store.sqlite.committing import commit, encoded
 from headway.store.sqlite.connection import WAL_PAGES, prepare

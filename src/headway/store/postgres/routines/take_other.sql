@@ -35,14 +35,24 @@ begin
         where name = v;
     end if;
     if rest ? 'slots' then
-        insert into slots select (v ->> 0)::bigint, v ->> 1, v ->> 2, (v ->> 3)::double precision,
-            (v ->> 4)::double precision
+        insert into slots select (v ->> 0)::bigint, v ->> 1, (v ->> 2)::bigint, v ->> 3, v ->> 4,
+            (v ->> 5)::double precision, (v ->> 6)::double precision, (v ->> 7)::double precision,
+            (v ->> 8)::smallint
         from jsonb_array_elements(rest -> 'slots') as v
-        on conflict (fence) do update set lease_end = excluded.lease_end;
+        on conflict (number) do update set phase = excluded.phase, fence = excluded.fence,
+            upstream = excluded.upstream, granted_at = excluded.granted_at,
+            lease_end = excluded.lease_end, claimed = excluded.claimed;
     end if;
     if rest ? 'slots_gone' then
         delete from slots using jsonb_array_elements_text(rest -> 'slots_gone') as v
-        where fence = v::bigint;
+        where number = v::bigint;
+    end if;
+    if rest ? 'slot_totals' then
+        insert into slot_totals select v ->> 0, (v ->> 1)::bigint, (v ->> 2)::bigint,
+            (v ->> 3)::double precision
+        from jsonb_array_elements(rest -> 'slot_totals') as v
+        on conflict (upstream) do update set reclaimed = excluded.reclaimed,
+            outlived = excluded.outlived, outlived_s = excluded.outlived_s;
     end if;
     if rest ? 'obeyed' then
         delete from commands using jsonb_array_elements_text(rest -> 'obeyed') as v

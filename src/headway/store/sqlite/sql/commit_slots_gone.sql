@@ -1,1 +1,1 @@
-delete from slots where fence in (select value from json_each(?))
+delete from slots where number in (select value from json_each(?))

@@ -1,0 +1,29 @@
+"""What is counted at the desk for slots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counts:
+    """Since this process started, of sessions from outside and of slots of our own."""
+
+    created: int = 0
+    granted: int = 0
+    throttled: int = 0
+    timed_out: int = 0
+    released: int = 0
+    reclaimed: int = 0
+    outlived: int = 0
+
+
+@dataclass(slots=True)
+class Overshoot:
+    """Since ever, at one upstream: leases that ended without a word, and how many of their holders
+    were heard of later, so that there was one more at the upstream than allowed.
+    """
+
+    reclaimed: int = 0
+    outlived: int = 0
+    outlived_s: float = 0.0

@@ -1,0 +1,445 @@
+"""The desk for slots: sessions wait here, hold, and end. All of it runs in the brain's turn.
+
+An acquire is a ticket whose holder is outside. A session is more than its ticket: it outlives the
+requests of its client, and a restart. Its ticket stands in line while the client is there, or has
+been a moment ago; who has been away for longer keeps its place in time, and is not waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any
+
+from headway.core import Outcome, Permit, State
+from headway.core.change import Change, Refused
+from headway.core.kinds import UPSTREAM
+from headway.core.lifecycle import TERMINAL, Event
+from headway.engine.slots.hosts import Hosts
+from headway.engine.slots.keeping import Keeping
+from headway.engine.slots.session import (
+    FAIRQUEUE,
+    OWN,
+    Answer,
+    Phase,
+    Session,
+    Waiter,
+    Wish,
+)
+from headway.store.records import SlotRow
+
+if TYPE_CHECKING:
+    from headway.engine.brain import Brain
+
+INF = float("inf")
+MAX_SESSIONS = 10_000
+
+
+class SlotDesk(Keeping):
+    def __init__(self, brain: Brain, hosts: Hosts) -> None:
+        super().__init__(brain)
+        self.hosts = hosts
+        self.max_sessions = MAX_SESSIONS
+        self._fresh: list[Session] = []  # of this turn
+        self._calendar: list[tuple[float, int, Session]] = []
+
+    # ------------------------------------------------------------------ asking
+
+    def open(self, wish: Wish, waiter: Waiter, until: float, now: float) -> Session | None:
+        """Somebody asks for a slot. The waiter hears when it is granted, when it will not be, or at
+        `until` that it is not yet.
+        """
+        if wish.kind != OWN and len(self.sessions) >= self.max_sessions:
+            self._tell(waiter, Answer("overloaded"))
+            return None
+        if wish.kind == FAIRQUEUE:
+            self.hosts.use(wish.upstreams[0], now)
+        self.number += 1
+        session = Session(self.number, wish, now)
+        if wish.throttles:
+            shut = self._shut(session, now)
+            if shut is not None:
+                self.counts.throttled += 1
+                self._tell(waiter, shut)
+                return None
+        session.waiter, session.until = waiter, until
+        self.sessions[session.number] = session
+        self._enter_host(session, now)
+        try:
+            self._line_up(session, now)
+        except Exception:
+            self._leave_host(session, now)
+            del self.sessions[session.number]
+            raise
+        self.counts.created += 1
+        self._fresh.append(session)
+        return session
+
+    def poll(self, session: Session | None, waiter: Waiter, until: float, now: float) -> None:
+        """A client is back, to wait on or to hear what it has missed."""
+        if session is None or session.phase in (Phase.RECLAIMED, Phase.ENDED):
+            self._tell(waiter, Answer("unknown"))
+            return
+        before, session.waiter = session.waiter, None
+        if before is not None:  # asked twice: the answer goes to the last who asked
+            self._tell(before, Answer("pending", session))
+        session.seen_at = now
+        if session.phase is Phase.GRANTED:
+            self._claim(session, waiter, now)
+            return
+        if now >= session.deadline:
+            self._tell(waiter, Answer("timeout", session))
+            self._time_out(session, now)
+            return
+        shut = self._shut(session, now) if session.wish.throttles else None
+        if shut is not None:
+            self._tell(waiter, shut)
+            self._throttle(session, now)
+            return
+        session.waiter, session.until = waiter, until
+        if session.ticket is None:
+            self._line_up(session, now)
+        self._arm(session)
+
+    def _claim(self, session: Session, waiter: Waiter, now: float) -> None:
+        """The client hears of a grant that came while it was away, or hears of it once more."""
+        permit = session.permit
+        assert permit is not None
+        if permit.expires_at <= now:
+            self._tell(waiter, Answer("unknown"))
+            return
+        if not session.claimed:
+            session.claimed = True
+            self.core.heartbeat(session, permit.fence, now)
+            session.lease_end = permit.expires_at
+            self.write(session)
+        elif now > session.granted_at + session.wish.terms.keep_s and session.wish.throttles:
+            self._tell(waiter, Answer("unknown"))
+            return
+        if self._tell(waiter, Answer("granted", session, permit)):
+            session.heard = waiter
+
+    def hang_up(self, session: Session, waiter: Waiter, now: float) -> None:
+        """The request is gone; its client may come back."""
+        if session.waiter is waiter:
+            session.waiter = None
+            session.seen_at = now
+            self._arm(session)
+        elif session.heard is waiter and session.permit is not None and session.claimed:
+            self._unclaim(session, session.permit, now)  # nobody was there to hear of it
+
+    def leave(self, session: Session, now: float) -> str:
+        """The client wants no slot any more; one that it was granted is free again."""
+        if session.phase is Phase.WAITING:
+            self._tell_waiter(session, Answer("cancelled", session))
+            self._drop(session, now)
+            return "cancelled"
+        if session.phase is Phase.GRANTED:
+            return "cancelled" if self.release(session, session.fence, RETURNED, now) else "gone"
+        return "gone"
+
+    # ------------------------------------------------------------------ holding
+
+    def release(self, session: Session, fence: int, outcome: Outcome, now: float) -> bool:
+        """A holder gives its slot back. False: the lease was over, and somebody else may have it;
+        that the holder went on is counted.
+        """
+        if session.phase is Phase.RECLAIMED:
+            self.outlived(session, now)
+            return False
+        if session.phase is not Phase.GRANTED or session.fence != fence:
+            return False
+        if self.core.finish(session, fence, outcome, now) is None:
+            session.late = True  # its lease ends in this very turn
+            return False
+        return True
+
+    def renew(
+        self, session: Session, fence: int, lease_s: float | None, now: float
+    ) -> float | None:
+        """Prolong a lease. When it ends; None: it is over."""
+        permit = session.permit
+        if session.phase is not Phase.GRANTED or permit is None or permit.fence != fence:
+            return None
+        if lease_s is not None:
+            permit.lease_s = lease_s
+        session.seen_at = now
+        ends_at = self.core.heartbeat(session, fence, now)
+        if ends_at is None:
+            return None
+        if not session.claimed:
+            session.claimed = True
+            self.write(session)
+        session.lease_end = ends_at
+        return ends_at
+
+    def renew_own(self, now: float) -> None:
+        """Whoever holds a slot in this process is alive while it is."""
+        self.core.renew(self.own, now)
+
+    # ------------------------------------------------------------------ what the core decides
+
+    def changed(self, change: Change) -> None:
+        session: Any = change.ticket.id
+        if session.ticket is not change.ticket:
+            return  # it stands in line no more, or with another ticket
+        if change.event is Event.GRANT:
+            permit = change.ticket.permit
+            if permit is not None:
+                self._granted(session, permit, change.at)
+        elif change.after in TERMINAL:
+            self._over(session, change)
+
+    def _granted(self, session: Session, permit: Permit, now: float) -> None:
+        session.phase = Phase.GRANTED
+        session.permit = permit
+        session.granted_at = now
+        session.upstream = None if permit.upstream is None else permit.upstream.name
+        waiter, session.waiter = session.waiter, None
+        session.claimed = waiter is not None and self._tell(
+            waiter, Answer("granted", session, permit)
+        )
+        session.heard = waiter
+        if not session.claimed:
+            self._unclaim(session, permit, now)
+        session.lease_end = permit.expires_at
+        rule = session.wish.terms.weighting
+        if rule is not None and session.host is not None:
+            weight = session.host.weight(session.wish.tenant, rule, now)
+            self.core.gates.weigh(permit, weight, now)
+        self._leave_host(session, now)
+        if session.wish.kind == OWN:
+            self.own[permit.fence] = None
+        self.counts.granted += 1
+        self.write(session)
+
+    def _unclaim(self, session: Session, permit: Permit, now: float) -> None:
+        """Kept for a moment for a client that is not there."""
+        session.claimed = False
+        permit.expires_at = min(permit.expires_at, now + session.wish.terms.claim_s)
+        self.core.leases.renewed(permit)
+
+    def _over(self, session: Session, change: Change) -> None:
+        """Its ticket has ended: it was given back, or the lease is over."""
+        session.ticket = None
+        if session.phase is not Phase.GRANTED:
+            self._tell_waiter(session, Answer("timeout", session))
+            self._drop(session, change.at)
+            return
+        self.own.pop(change.fence, None)
+        if change.event is not Event.LOST_TOO_OFTEN:
+            self.counts.released += 1
+            self.end(session)
+        elif session.claimed:
+            self.reclaim(session, change.at)
+        else:
+            self._wait_again(session, change.at)
+
+    def _wait_again(self, session: Session, now: float) -> None:
+        """Nobody took what was granted. Whoever comes back stands where it stood."""
+        session.phase = Phase.WAITING
+        session.permit = None
+        self._enter_host(session, now)
+        self.write(session)
+        self._arm(session)
+
+    def settle(self) -> None:
+        """At the end of a turn: who has just come and must wait is stored and looked after."""
+        now = self.core.now
+        self.write_totals()
+        if self._fresh:
+            for session in self._fresh:
+                if session.phase is Phase.WAITING and session.number in self.sessions:
+                    if session.wish.kind != OWN:
+                        self.write(session)
+                    self._arm(session)
+            self._fresh.clear()
+        if self.hosts.waiting and self.core.admission.touched:
+            for gate in list(self.core.admission.touched):
+                if gate.kind == UPSTREAM and gate.name in self.hosts.waiting:
+                    self._send_away(gate.name, now)
+
+    # ------------------------------------------------------------------ time
+
+    def on_time(self, now: float) -> None:
+        calendar = self._calendar
+        while calendar and calendar[0][0] <= now:
+            at, _, session = heappop(calendar)
+            if at == session.armed_at:
+                session.armed_at = INF
+                self._look(session, now)
+
+    def next_at(self) -> float:
+        calendar = self._calendar
+        while calendar and calendar[0][0] != calendar[0][2].armed_at:
+            heappop(calendar)
+        return calendar[0][0] if calendar else INF
+
+    def _arm(self, session: Session) -> None:
+        """Have the clock look when something is due. An entry that is early is put right then."""
+        at = session.look_at()
+        if at < session.armed_at:
+            session.armed_at = at
+            heappush(self._calendar, (at, session.number, session))
+
+    def _look(self, session: Session, now: float) -> None:
+        if session.phase is not Phase.WAITING:
+            return
+        if now >= session.deadline:
+            self._time_out(session, now)
+            return
+        if session.waiter is not None:
+            if now >= session.until:
+                self._tell_waiter(session, Answer("pending", session, None, self.place(session)))
+                session.seen_at = now
+        elif now >= session.seen_at + session.wish.terms.idle_s:
+            self._time_out(session, now)
+            return
+        elif session.ticket is not None and now >= session.seen_at + session.wish.terms.claim_s:
+            self._step_out(session, now)
+            self._leave_lobby(session, now)
+        self._arm(session)
+
+    def _time_out(self, session: Session, now: float) -> None:
+        self.counts.timed_out += 1
+        self._tell_waiter(session, Answer("timeout", session))
+        self._drop(session, now)
+
+    # ------------------------------------------------------------------ closed hosts
+
+    def _shut(self, session: Session, now: float) -> Answer | None:
+        """Why it makes no sense to wait: the breaker is open, or the host is closed for longer than
+        this client would wait.
+        """
+        name = session.wish.upstreams[0]
+        gate = self.core.admission.atlas.gates.get((UPSTREAM, name))
+        if gate is None or (not gate.limits and gate.opens_at <= now):
+            return None
+        until, status, why = 0.0, 503, ""
+        if session.deadline < gate.door.closed_until < INF:
+            until, why = gate.door.closed_until, gate.door.closed_why
+            status = 429 if why.startswith("429") else 503
+        breaker = self.core.gates.breaker_of(name)
+        if breaker is not None and breaker.state == "open" and breaker.opens_at > now:
+            until = max(until, breaker.opens_at)
+            status, why = breaker.status or status, why or "too many bad answers"
+        return Answer("throttled", session, None, None, until, status, why) if until else None
+
+    def _send_away(self, name: str, now: float) -> None:
+        for session in list(self.hosts.waiting[name].waiting):
+            shut = self._shut(session, now) if session.waiter is not None else None
+            if shut is not None:
+                self._tell_waiter(session, shut)
+                self._throttle(session, now)
+
+    def _throttle(self, session: Session, now: float) -> None:
+        self.counts.throttled += 1
+        self._drop(session, now)
+
+    # ------------------------------------------------------------------ standing in line
+
+    def _line_up(self, session: Session, now: float) -> None:
+        lobby = None if session.host is None else session.host.lobby
+        if lobby is None:
+            self._stand(session, now)
+            return
+        stepped_in, stepped_out = lobby.enter(session, session.wish.tenant)
+        for each in stepped_out:
+            self._step_out(each, now)
+        for each in stepped_in:
+            self._stand(each, now)
+
+    def _stand(self, session: Session, now: float) -> None:
+        session.ticket = ticket = session.wish.ticket(session)
+        if session.seq:  # it stood here before
+            ticket.seq = session.seq
+            self.core.replay(ticket, State.QUEUED, now, since=session.created_at)
+        else:
+            try:
+                self.core.submit(ticket, now)
+            except (Refused, ValueError, TypeError):
+                session.ticket = None
+                raise
+            session.seq = ticket.seq
+        self.brain.look_again = True
+
+    def _step_out(self, session: Session, now: float) -> None:
+        ticket, session.ticket = session.ticket, None
+        if ticket is not None and ticket.state is not State.RUNNING:
+            self.core.cancel(session, now)
+
+    def _enter_host(self, session: Session, now: float) -> None:
+        if session.wish.kind == FAIRQUEUE:
+            session.host = host = self.hosts.at(session.wish.upstreams[0])
+            host.enter(session, now)
+
+    def _leave_host(self, session: Session, now: float) -> None:
+        if session.host is not None:
+            self._leave_lobby(session, now)
+            session.host.leave(session)
+            session.host = None
+
+    def _leave_lobby(self, session: Session, now: float) -> None:
+        """Its place in line is somebody else's."""
+        lobby = None if session.host is None else session.host.lobby
+        if lobby is not None:
+            for each in lobby.leave(session, session.wish.tenant):
+                self._stand(each, now)
+
+    # ------------------------------------------------------------------ ending
+
+    def _drop(self, session: Session, now: float) -> None:
+        """It waits no more."""
+        self._step_out(session, now)
+        self._leave_host(session, now)
+        self.end(session)
+
+    def reset(self, kind: str, now: float) -> int:
+        """Forget all that wait and were asked for in this way. Slots that are held stay."""
+        waiting = [session for session in self.sessions.values()
+                   if session.phase is Phase.WAITING and session.wish.kind == kind]  # fmt: skip
+        for session in waiting:
+            self._tell_waiter(session, Answer("timeout", session))
+            self._drop(session, now)
+        return len(waiting)
+
+    def sweep(self, now: float) -> None:
+        self.hosts.sweep()
+        self.forget(now)
+
+    def load(
+        self, rows: Iterable[SlotRow], totals: Iterable[tuple[str, int, int, float]], now: float
+    ) -> None:
+        """What the last engine knew of."""
+        for session in self.take_back(rows, totals, now):
+            self._enter_host(session, now)
+            self._arm(session)
+        for session in self.sessions.values():
+            if session.wish.kind == FAIRQUEUE:
+                self.hosts.use(session.wish.upstreams[0], now)
+
+    # ------------------------------------------------------------------ telling
+
+    def waiters(self) -> list[Waiter]:
+        """All who wait for an answer; they get it from somebody else."""
+        found: list[Waiter] = []
+        for session in self.sessions.values():
+            if session.waiter is not None:
+                found.append(session.waiter)
+                session.waiter = None
+        return found
+
+    def _tell_waiter(self, session: Session, answer: Answer) -> None:
+        waiter, session.waiter = session.waiter, None
+        if waiter is not None:
+            self._tell(waiter, answer)
+
+    def _tell(self, waiter: Waiter, answer: Answer) -> bool:
+        """When all that is known now is committed. False: nobody is there any more."""
+        if not waiter.set_running_or_notify_cancel():
+            return False
+        self.brain.outbox.acks.append((waiter, answer))
+        return True
+
+
+RETURNED = Outcome.returned()

@@ -1,0 +1,159 @@
+"""Hosts of slot clients: upstreams like all others, whose settings come from a profile where
+nobody has declared anything else.
+
+What is declared for a name or a pattern goes before the profile, field by field; the profile goes
+before what is declared for all upstreams. A host that nobody uses any more is forgotten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headway.core import GatePolicy
+from headway.core.kinds import UPSTREAM
+from headway.core.memory import load as load_gate
+from headway.engine.hands.worker_gates import WorkerPolicies
+from headway.engine.settings import Value, policy_of
+from headway.engine.slots.lobby import Lobby
+from headway.engine.slots.terms import Weighting
+
+if TYPE_CHECKING:
+    from headway.engine.brain import Brain
+    from headway.engine.slots.session import Session
+
+
+class SlotPolicies(WorkerPolicies):
+    """Policies by name, and for the hosts of slot clients by their profile, too."""
+
+    hosts: Hosts
+
+    def of(self, kind: str, name: str) -> GatePolicy:
+        if kind == UPSTREAM and name in self.hosts.profiles:
+            return self.hosts.policy(name)
+        return super().of(kind, name)
+
+    def declare(self, kind: str, name: str, policy: GatePolicy) -> None:
+        super().declare(kind, name, policy)
+        if kind == UPSTREAM:
+            self.hosts.policies.clear()
+
+    def withdraw(self, kind: str, name: str) -> None:
+        super().withdraw(kind, name)
+        if kind == UPSTREAM:
+            self.hosts.policies.clear()
+
+
+class Host:
+    """Those who wait at one host."""
+
+    __slots__ = ("_counts", "_waits", "lobby", "name", "waiting")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.waiting: dict[Session, None] = {}
+        self.lobby: Lobby[Session] | None = None  # who stands in line, if not all may
+        self._counts: dict[str, int] = {}  # of those who wait, by tenant
+        self._waits: dict[str, tuple[float, float]] = {}  # tenant: how often it waited, since when
+
+    def enter(self, session: Session, now: float) -> None:
+        wish = session.wish
+        tenant, terms = wish.tenant, wish.terms
+        limits = terms.max_waiters, terms.max_waiters_per_tenant
+        if self.lobby is None and limits != (None, None) and not self.waiting:
+            self.lobby = Lobby(*limits)
+        self.waiting[session] = None
+        count = self._counts.get(tenant, 0)
+        self._counts[tenant] = count + 1
+        if terms.weighting is not None and not count:
+            times, _ = self._waits.get(tenant, (0.0, now))
+            self._waits[tenant] = (times, now)
+
+    def leave(self, session: Session) -> None:
+        if session in self.waiting:
+            del self.waiting[session]
+            tenant = session.wish.tenant
+            left = self._counts.pop(tenant) - 1
+            if left:
+                self._counts[tenant] = left
+
+    def weight(self, tenant: str, rule: Weighting, now: float) -> float:
+        """How much a grant of this tenant weighs; its waiting counts half from now on. What counts
+        is how long the tenant had no turn, not how many ask for it.
+        """
+        times, since = self._waits.get(tenant, (0.0, now))
+        if rule.wait_s > 0:
+            times += max(0.0, now - since) // rule.wait_s
+        self._waits[tenant] = (times / 2, now)
+        return max(rule.base + rule.per_wait * times, 1e-6)
+
+    def forget(self) -> None:
+        """Who does not wait any more is the same as anybody else."""
+        self._waits = {each: kept for each, kept in self._waits.items() if each in self._counts}
+
+
+class Hosts:
+    """All hosts: their profiles, and what was left of them by the last engine."""
+
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self.profile_of: Callable[[str], Value] = lambda name: {}  # noqa: ARG005
+        self.profiles: dict[str, Value] = {}  # of those that are in use
+        self.policies: dict[str, GatePolicy] = {}  # as worked out so far
+        self.waiting: dict[str, Host] = {}  # where somebody waits
+        self._memories: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def use(self, name: str, now: float) -> None:
+        """Somebody comes to this host."""
+        profile = self.profile_of(name)
+        if self.profiles.get(name) is profile:
+            return
+        changed = self.profiles.get(name) != profile
+        self.profiles[name] = profile
+        if changed:
+            self.policies.pop(name, None)
+            self._brain.core.gates.look_again(UPSTREAM, name, now)
+            for address in [each for each in self._memories if each[0] == name]:
+                state = self._memories.pop(address)
+                load_gate(self._brain.core, (UPSTREAM, *address), state, now)
+
+    def look_again(self, now: float) -> None:
+        """The profiles are others now."""
+        for name in list(self.profiles):
+            self.use(name, now)
+
+    def policy(self, name: str) -> GatePolicy:
+        found = self.policies.get(name)
+        if found is None:
+            self.policies[name] = found = policy_of(UPSTREAM, self._value(name), name)
+        return found
+
+    def _value(self, name: str) -> Value:
+        behind = self._brain.settings.behind(UPSTREAM, name)
+        declared = {} if behind is None else behind["value"]
+        if behind is not None and behind["declared_as"] == "*":
+            return {**declared, **self.profiles[name]}
+        return {**self.profiles[name], **declared}
+
+    def remember(self, name: str, tenant: str, state: dict[str, Any]) -> None:
+        """What a gate knew before the restart, for when somebody comes to it."""
+        if "limits" in state:
+            self._memories[name, tenant] = {"limits": state["limits"]}
+
+    def at(self, name: str) -> Host:
+        host = self.waiting.get(name)
+        if host is None:
+            self.waiting[name] = host = Host(name)
+        return host
+
+    def sweep(self) -> None:
+        gates = self._brain.core.admission.atlas.gates
+        for name in [each for each in self.profiles if (UPSTREAM, each) not in gates]:
+            if name not in self.waiting:
+                del self.profiles[name]
+                self.policies.pop(name, None)
+        for name, host in list(self.waiting.items()):
+            if host.waiting:
+                host.forget()
+            else:
+                del self.waiting[name]
