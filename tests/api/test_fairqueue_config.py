@@ -182,6 +182,12 @@ def test_zero_and_less_of_all_else_means_the_default(value: float) -> None:
     assert (config.base, config.max_sessions) == (parse({}).base, 10_000)
 
 
+def test_a_weight_of_zero_and_less_is_1() -> None:
+    weights = {"enabled": True, "baseWeight": 0, "weightPerWait": -1.5}
+
+    assert with_queue(weightedScheduler=weights).base.terms.weighting == Weighting()
+
+
 def test_a_cleanup_every_0_seconds_is_off() -> None:
     assert not with_queue(cleanup={"intervalSeconds": 0}).cleanup.enabled
     assert not with_queue(cleanup={"enabled": False}).cleanup.enabled
@@ -606,39 +612,36 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner),
     max_leaves=8,
 )
-numbers = st.none() | st.integers(-5, 10**10) | st.floats()
+numbers = st.none() | st.integers(-5, 10**9) | st.floats()
+
+
+def some_of(values: st.SearchStrategy[Any], *keys: str) -> st.SearchStrategy[dict[str, Any]]:
+    """An object with some of these keys, and sometimes something else altogether."""
+    return st.fixed_dictionaries({}, optional=dict.fromkeys(keys, values)) | anything
+
+
+weights = some_of(numbers | st.booleans(), "enabled", "baseWeight", "weightPerWait", *PROBING)
 queues = st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(WHOLE, numbers | anything),
-        "weightedScheduler": st.dictionaries(
-            st.sampled_from(["enabled", "baseWeight", "weightPerWait", *PROBING]),
-            numbers | st.booleans(),
-        )
-        | anything,
+        **dict.fromkeys(WHOLE, numbers),
+        "weightedScheduler": weights,
         "cleanup": anything,
     },
 )
 documents = anything | st.fixed_dictionaries(
     {},
     optional={
-        **dict.fromkeys(
-            ("listen", "logLevel", "auth", "backend", "controller", "controllerUrl", "rpc", "env",
-             "internalApiToken"),
-            anything,
-        ),
-        "auth": st.fixed_dictionaries(
-            {}, optional=dict.fromkeys(("enabled", "header", "token"), anything)
-        ),
-        "controller": st.fixed_dictionaries(
-            {}, optional=dict.fromkeys(("url", "token", "apiPrefix", "env"), anything)
-        ),
-        "fairQueue": st.tuples(queues, st.dictionaries(texts, queues)).map(
-            lambda both: {**both[0], "profiles": both[1]}
-        )
+        **dict.fromkeys(("logLevel", "internalApiToken", "env"), texts),
+        **dict.fromkeys(("listen", "controllerUrl", "rpc"), anything),
+        "auth": some_of(texts | st.booleans(), "enabled", "header", "token"),
+        "backend": some_of(texts | anything, "mode", "postgres"),
+        "controller": some_of(texts, "url", "token", "apiPrefix", "env"),
+        "fairQueue": queues
+        | st.fixed_dictionaries({"profiles": st.dictionaries(texts, queues)})
         | anything,
     },
-)  # fmt: skip
+)
 
 
 @given(documents, documents)

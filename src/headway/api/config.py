@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from headway.api.fairqueue.config import is_seed_config, load
 from headway.errors import BadSettings
 
 MIN_SECRET = 32  # characters of a secret that signs; a shorter one can be guessed
@@ -26,6 +27,7 @@ class Config:
     port: int = 8000
     data: str = "headway-data"
     dsn: str = ""  # a PostgreSQL address; empty: SQLite in `data`
+    fairqueue: str = ""  # a config.json of the fair queue
     auth: str = "auto"  # "auto": loopback needs no token; "required": everybody does
     allowed_hosts: tuple[str, ...] = ()  # names besides localhost by which it may be called
     allowed_origins: tuple[str, ...] = ()  # pages of other servers that may call it
@@ -130,6 +132,8 @@ def read(file: str | None, environment: Mapping[str, str] = os.environ, **said: 
 def _from_file(file: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
     if file is None:
         return {}
+    if is_seed_config(file):
+        return _from_fairqueue(file)
     try:
         tables = tomllib.loads(Path(file).read_text("utf-8"))
     except OSError as error:
@@ -144,6 +148,13 @@ def _from_file(file: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
         raise BadSettings(f"[server] in {file} has {', '.join(sorted(unknown))}; "
                           f"known are {', '.join(known)}")  # fmt: skip
     return dict(values)
+
+
+def _from_fairqueue(file: str) -> dict[str, Any]:
+    """The config.json of a slot handler says where to listen, too."""
+    found = load(file)
+    said = {"host": found.host, "port": found.port, "log_level": found.log_level, "dsn": found.dsn}
+    return {"fairqueue": file, **{name: value for name, value in said.items() if value is not None}}
 
 
 def _from_environment(environment: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from headway.api.auth import COOKIE, EVERYTHING, Authenticator, Principal, no_token
 from headway.api.config import Config
+from headway.api.fairqueue.door import MAX_BODY, PREFIX, Door
 from headway.api.logs import access
 from headway.api.problems import Problem, answer, bug, problem_of
 from headway.api.quick import ENDPOINTS, Endpoint, Place
@@ -25,7 +26,9 @@ logger = logging.getLogger("headway.access")
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Requests that wait; they have limits of their own.
-LONG = frozenset({"/api/work/take", "/api/events", "/api/requests/events"})
+LONG = frozenset(
+    {"/api/v0/fairqueue/acquire", "/api/work/take", "/api/events", "/api/requests/events"}
+)
 OURS = frozenset({"localhost", "127.0.0.1", "::1"})
 FORWARDED = frozenset({
     b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip", b"forwarded",
@@ -52,10 +55,13 @@ class Gone(Exception):
 
 
 class Guard:
-    def __init__(self, app: ASGIApp, config: Config, authenticator: Authenticator) -> None:
+    def __init__(
+        self, app: ASGIApp, config: Config, authenticator: Authenticator, door: Door
+    ) -> None:
         self._app = app
         self._config = config
         self._authenticator = authenticator
+        self._door = door
         self._at_work = 0
         own = {host.lower() for host in config.allowed_hosts}
         self._open = config.open
@@ -112,6 +118,8 @@ class Guard:
                 raise no_token()  # before its body is read
             if b"content-length" in headers or b"transfer-encoding" in headers:
                 limit = MAX_ANONYMOUS if principal is None else self._config.max_body
+                if scope["path"].startswith(PREFIX):
+                    limit = min(limit, MAX_BODY)
                 receive = await self._whole_body(headers, receive, limit)
                 if scope["path"].startswith("/api/"):
                     scope["headers"] = _as_json(scope["headers"])
@@ -177,6 +185,12 @@ class Guard:
             )
 
     async def _principal(self, scope: Scope, headers: dict[bytes, bytes]) -> Principal | None:
+        if scope["path"].startswith(PREFIX):
+            known = self._door.principal(scope["path"], headers, _client(scope))
+            if known is not None:
+                if known.by_cookie:
+                    self._check_origin(scope, headers)
+                return known
         authorization = headers.get(b"authorization", b"").decode("latin-1")
         cookie = cookie_of(headers.get(b"cookie", b"").decode("latin-1"))
         client = _client(scope)

@@ -199,6 +199,7 @@ _TEXTS = {
     422: "The input is not what is expected.",
     429: "Too much at once; try again later.",
     431: "The headers are too large.",
+    502: "The controller could not be asked; the detail says what to check.",
     503: "The store or the engine cannot be used now; try again.",
 }
 ALWAYS = (400, 401, 403, 413, 421, 422, 429, 431, 503)

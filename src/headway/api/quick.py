@@ -21,6 +21,7 @@ from headway.api.site import Site
 
 M = TypeVar("M", bound=BaseModel)
 
+METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE")
 TEMPLATE = "#/components/schemas/{model}"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -36,16 +37,19 @@ _models: list[type[BaseModel]] = []
 
 
 def post(
-    router: APIRouter, path: str, model: type[BaseModel], **about: Any
+    router: APIRouter, path: str, model: type[BaseModel], *, any_method: bool = False, **about: Any
 ) -> Callable[[Endpoint], Endpoint]:
-    """A route that reads this body. `about` is for the document."""
+    """A route that reads this body. `about` is for the document. `any_method`: clients need not
+    have read it.
+    """
     _models.append(model)
     reference = {"$ref": TEMPLATE.format(model=model.__name__)}
     content = {"application/json": {"schema": reference}}
     extra = {"requestBody": {"required": True, "content": content}}
 
     def register(endpoint: Endpoint) -> Endpoint:
-        ENDPOINTS["POST", path] = endpoint
+        for method in METHODS if any_method else ("POST",):
+            ENDPOINTS[method, path] = endpoint
         router.post(path, openapi_extra=extra, **about)(endpoint)
         return endpoint
 

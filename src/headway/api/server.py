@@ -23,12 +23,15 @@ from headway import __version__
 from headway.api import problems, quick, tracing
 from headway.api.auth import BEARER, SESSION
 from headway.api.config import Config
+from headway.api.fairqueue.door import Door
+from headway.api.fairqueue.service import FairQueue
 from headway.api.guard import Guard
 from headway.api.links import add_links
 from headway.api.protocol import limited
 from headway.api.routes import (
     batches,
     events,
+    fairqueue,
     gates,
     jobs,
     pages,
@@ -48,7 +51,7 @@ from headway.sdk.app import App
 logger = logging.getLogger("headway.server")
 
 ROUTERS = (jobs, work, requests, queue, tasks, gates, schedules, batches, events, tokens, system,
-           pages)  # fmt: skip
+           pages, fairqueue)  # fmt: skip
 OPEN_PATHS = ("/healthz", "/readyz")  # that need no token
 ABOUT = """Background work at the pace its upstreams allow.
 
@@ -65,7 +68,9 @@ def create(site: Site) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        await site.fairqueue.start()
         yield
+        await site.fairqueue.stop()
         await site.hub.close()
 
     app = FastAPI(
@@ -78,7 +83,8 @@ def create(site: Site) -> FastAPI:
     problems.install(app)
     for each in ROUTERS:
         app.include_router(each.router)
-    app.add_middleware(Guard, config=site.config, authenticator=site.authenticator)
+    app.add_middleware(Guard, config=site.config, authenticator=site.authenticator,
+                       door=Door(site.fairqueue))  # fmt: skip
     if site.tracing is not None:
         app.add_middleware(tracing.TracingMiddleware, tracing=site.tracing)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
@@ -115,9 +121,14 @@ def _document(app: FastAPI) -> dict[str, Any]:
 # ---------------------------------------------------------------------- running
 
 
-def check_safe(config: Config, app: App) -> None:
+def check_safe(config: Config, app: App, queue: FairQueue) -> None:
     """A server that others can reach must not be open to all of them."""
     if config.open:
+        return
+    if queue.configured:
+        # Its clients have their own key, or were told that they need none; nobody else gets in.
+        if not queue.config.auth.enabled:
+            logger.warning("whoever reaches %s may take slots: auth is not enabled", config.host)
         return
     now = app.now()
     usable = any(each.revoked_at is None and (each.expires_at or now + 1) > now
@@ -136,14 +147,16 @@ def serve(config: Config, app: App, *, ready: Callable[[str], None] | None = Non
     if not config.dsn:
         # Others on this machine could read in it what lets them in.
         Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)
-    check_safe(config, app)
+    queue = FairQueue(config.fairqueue)
+    check_safe(config, app, queue)
+    app.slot_profile = queue.settings_of
     listening = _listen(config)
     host, port = listening.getsockname()[:2]
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     site: Site | None = None
     try:
         app.start()
-        site = Site(app, config, tracing.set_up("headway"))
+        site = Site(app, config, tracing.set_up("headway"), queue)
         site.trace_attempts()
         _run(config, site, listening, address, ready)
     finally:

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse
 
 from headway.api.auth import Authenticator, Principal
 from headway.api.config import Config
+from headway.api.fairqueue.service import FairQueue
 from headway.api.measures import Measures
 from headway.api.metrics import Exposition
 from headway.api.problems import Problem
@@ -60,7 +61,10 @@ def paged(items: list[dict[str, Any]], total: int, page: int, size: int) -> Repl
 
 
 class Site:
-    def __init__(self, app: App, config: Config, tracing: Tracing | None = None) -> None:
+    def __init__(
+        self, app: App, config: Config, tracing: Tracing | None = None,
+        queue: FairQueue | None = None,
+    ) -> None:  # fmt: skip
         self.app = app
         self.tracing = tracing
         self.config = config
@@ -69,6 +73,8 @@ class Site:
         if app.engine is not None:
             app.engine.brain.committed = self.hub.committed
         meters = Meters() if app.engine is None else app.engine.brain.meters
+        self.fairqueue = queue or FairQueue(config.fairqueue)
+        self.fairqueue.serve(self)
         self.exposition = Exposition(meters, Measures(self))
         self.boot = token_urlsafe(8)  # another one after each start, so that workers notice
         self.disk = config.data if Path(config.data).is_dir() else "."

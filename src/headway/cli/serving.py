@@ -43,6 +43,9 @@ def serve(
     config: Annotated[
         str | None, typer.Option(metavar="FILE", help="Settings as TOML; see the guide.")
     ] = None,
+    fairqueue: Annotated[
+        str | None, typer.Option(metavar="FILE", help="The config.json of the fair queue.")
+    ] = None,
     dsn: Annotated[
         str | None, typer.Option(metavar="URL", help="A PostgreSQL database, instead of --data.")
     ] = None,
@@ -67,17 +70,25 @@ def serve(
 
     settings = read(
         config, host=host, port=port, data=data, dsn=dsn, auth=auth,
+        fairqueue=fairqueue,
         allowed_hosts=allowed_host or None, allowed_origins=allowed_origin or None,
         drain_s=None if drain is None else seconds_of(drain),
         log_format=log_format, log_level=log_level,
     )  # fmt: skip
     user_app = None if app is None else app_at(app)
     logs.set_up(settings.log_format, settings.log_level)
-    served = assembly.build_app(settings, user_app, config)
+    served = assembly.build_app(settings, user_app, _toml(config))
     try:
         server.serve(settings, served, ready=_say_where)
     finally:
         served.close()  # also if it was refused before it began
+
+
+def _toml(file: str | None) -> str | None:
+    """The file with settings of gates; a config.json of the fair queue has none."""
+    from headway.api.fairqueue.config import is_seed_config  # noqa: PLC0415
+
+    return None if file is None or is_seed_config(file) else file
 
 
 def _say_where(address: str) -> None:

@@ -51,6 +51,11 @@ class LoopFuture:
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._arrive, None, exception)
 
+    def answer_here(self, result: Any) -> None:
+        """On the loop: go on with this, whatever comes from elsewhere."""
+        if not self._future.done():
+            self._future.set_result(result)
+
     def _arrive(self, result: Any, exception: BaseException | None) -> None:
         future = self._future
         if future.done():

@@ -69,6 +69,8 @@ class App(Control):
         self.tasks = tasks
         self.registry = Registry()
         self.settings = Settings()
+        # What holds for a host of slot clients that nobody has declared.
+        self.slot_profile: Callable[[str], dict[str, Any]] | None = None
         self.retention = Retention(completed_days=completed_days, failed_days=failed_days)
         self.recurring: list[Recurring] = []
         self.engine: Engine | None = None
@@ -275,6 +277,8 @@ class App(Control):
             payload_limit=self.payload_limit, retention=self.retention, lease_s=self.lease_s,
         )  # fmt: skip
         engine.brain.granting = not idle
+        if self.slot_profile is not None:
+            engine.brain.policies.hosts.profile_of = self.slot_profile
         try:
             engine.start()
         except BaseException:

@@ -63,7 +63,7 @@ class Reporter:
     async def report(self) -> None:
         async with self._one_at_a_time:
             totals, sessions = await self._look()
-            totals = dict(totals)
+            totals = {**self._heard, **totals}  # what cannot be seen now is as it was
             counts = {name: totals.get(name, 0) - self._heard.get(name, 0) for name in COUNTS}
             await self._controller.push(snapshot(self._config(), counts, sessions, self._now()))
             self._heard = totals

@@ -36,6 +36,10 @@ class MinHold(Limit):
         self.last_free_at = free_at
         return free_at
 
+    def forget(self) -> None:
+        """The next place comes free when it would have if nobody had been here before."""
+        self.last_free_at = -INF
+
     def adopt(self, other: Any) -> None:
         if isinstance(other, MinHold):
             self.last_free_at = other.last_free_at

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 
 
 @dataclass(slots=True)
 class Counts:
-    """Since this process started, of sessions from outside and of slots of our own."""
+    """Since this process started."""
 
     created: int = 0
     granted: int = 0
@@ -16,6 +17,10 @@ class Counts:
     released: int = 0
     reclaimed: int = 0
     outlived: int = 0
+
+
+def total(several: Iterable[Counts]) -> Counts:
+    return Counts(*map(sum, zip(*map(astuple, several), strict=True)))
 
 
 @dataclass(slots=True)

@@ -59,7 +59,7 @@ class SlotDesk(Keeping):
         if wish.throttles:
             shut = self._shut(session, now)
             if shut is not None:
-                self.counts.throttled += 1
+                self.counted[wish.kind].throttled += 1
                 self._tell(waiter, shut)
                 return None
         session.waiter, session.until = waiter, until
@@ -71,7 +71,7 @@ class SlotDesk(Keeping):
             self._leave_host(session, now)
             del self.sessions[session.number]
             raise
-        self.counts.created += 1
+        self.counted[wish.kind].created += 1
         self._fresh.append(session)
         return session
 
@@ -210,7 +210,7 @@ class SlotDesk(Keeping):
         self._leave_host(session, now)
         if session.wish.kind == OWN:
             self.own[permit.fence] = None
-        self.counts.granted += 1
+        self.counted[session.wish.kind].granted += 1
         self.write(session)
 
     def _unclaim(self, session: Session, permit: Permit, now: float) -> None:
@@ -228,7 +228,7 @@ class SlotDesk(Keeping):
             return
         self.own.pop(change.fence, None)
         if change.event is not Event.LOST_TOO_OFTEN:
-            self.counts.released += 1
+            self.counted[session.wish.kind].released += 1
             self.end(session)
         elif session.claimed:
             self.reclaim(session, change.at)
@@ -301,7 +301,7 @@ class SlotDesk(Keeping):
         self._arm(session)
 
     def _time_out(self, session: Session, now: float) -> None:
-        self.counts.timed_out += 1
+        self.counted[session.wish.kind].timed_out += 1
         self._tell_waiter(session, Answer("timeout", session))
         self._drop(session, now)
 
@@ -333,7 +333,7 @@ class SlotDesk(Keeping):
                 self._throttle(session, now)
 
     def _throttle(self, session: Session, now: float) -> None:
-        self.counts.throttled += 1
+        self.counted[session.wish.kind].throttled += 1
         self._drop(session, now)
 
     # ------------------------------------------------------------------ standing in line
@@ -371,7 +371,8 @@ class SlotDesk(Keeping):
     def _enter_host(self, session: Session, now: float) -> None:
         if session.wish.kind == FAIRQUEUE:
             session.host = host = self.hosts.at(session.wish.upstreams[0])
-            host.enter(session, now)
+            for each in host.enter(session, now):
+                self._stand(each, now)
 
     def _leave_host(self, session: Session, now: float) -> None:
         if session.host is not None:
@@ -402,6 +403,14 @@ class SlotDesk(Keeping):
             self._tell_waiter(session, Answer("timeout", session))
             self._drop(session, now)
         return len(waiting)
+
+    def send_home(self, now: float) -> None:
+        """The requests that wait are answered; their sessions wait on."""
+        for session in self.sessions.values():
+            if session.waiter is not None and session.wish.kind != OWN:
+                self._tell_waiter(session, Answer("pending", session, None, self.place(session)))
+                session.seen_at = now
+                self._arm(session)
 
     def sweep(self, now: float) -> None:
         self.hosts.sweep()

@@ -56,18 +56,32 @@ class Host:
         self._counts: dict[str, int] = {}  # of those who wait, by tenant
         self._waits: dict[str, tuple[float, float]] = {}  # tenant: how often it waited, since when
 
-    def enter(self, session: Session, now: float) -> None:
+    def enter(self, session: Session, now: float) -> list[Session]:
+        """Somebody waits here, too. Its terms are the newest; who may stand in line by them and
+        could not before is returned.
+        """
         wish = session.wish
         tenant, terms = wish.tenant, wish.terms
-        limits = terms.max_waiters, terms.max_waiters_per_tenant
-        if self.lobby is None and limits != (None, None) and not self.waiting:
-            self.lobby = Lobby(*limits)
+        stepped_in = self._limit(terms.max_waiters, terms.max_waiters_per_tenant)
         self.waiting[session] = None
         count = self._counts.get(tenant, 0)
         self._counts[tenant] = count + 1
         if terms.weighting is not None and not count:
             times, _ = self._waits.get(tenant, (0.0, now))
             self._waits[tenant] = (times, now)
+        return stepped_in
+
+    def _limit(self, limit: int | None, per_tenant: int | None) -> list[Session]:
+        lobby = self.lobby
+        if lobby is not None:
+            same = (lobby.limit, lobby.per_tenant) == (limit, per_tenant)
+            return [] if same else lobby.resize(limit, per_tenant)
+        if limit is not None or per_tenant is not None:
+            self.lobby = lobby = Lobby(limit, per_tenant)
+            for each in self.waiting:
+                if each.ticket is not None:
+                    lobby.seat(each, each.wish.tenant)
+        return []
 
     def leave(self, session: Session) -> None:
         if session in self.waiting:

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from headway.core.explain import Explanation
-from headway.engine.slots.counts import Counts, Overshoot
-from headway.engine.slots.session import LEASE, OWN, Phase, Session, Wish, number_and_rest
+from headway.engine.slots.counts import Counts, Overshoot, total
+from headway.engine.slots.session import (
+    FAIRQUEUE,
+    LEASE,
+    OWN,
+    Phase,
+    Session,
+    Wish,
+    number_and_rest,
+)
 from headway.store.records import SlotRow
 
 if TYPE_CHECKING:
@@ -30,9 +38,14 @@ class Keeping:
         self.sessions: dict[int, Session] = {}  # that wait or hold
         self.own: dict[int, None] = {}  # fences that are held in this process
         self.reclaimed: dict[int, Session] = {}  # in the order of their ends
-        self.counts = Counts()
+        self.counted = {kind: Counts() for kind in (OWN, LEASE, FAIRQUEUE)}
         self.overshoot: dict[str, Overshoot] = {}  # by upstream
         self._shifted: dict[str, Overshoot] = {}  # in this turn
+
+    @property
+    def counts(self) -> Counts:
+        """Of all kinds together."""
+        return total(self.counted.values())
 
     # ------------------------------------------------------------------ finding
 
@@ -86,7 +99,7 @@ class Keeping:
         """Its place is somebody else's. Whether its holder has gone shows later, or never."""
         session.phase = Phase.RECLAIMED
         session.ended_at = now
-        self.counts.reclaimed += 1
+        self.counted[session.wish.kind].reclaimed += 1
         self._at(session).reclaimed += 1
         del self.sessions[session.number]
         if session.wish.kind == OWN:
@@ -103,7 +116,7 @@ class Keeping:
         if self.reclaimed.pop(session.number, None) is None:
             return
         over_s = max(0.0, now - session.lease_end)
-        self.counts.outlived += 1
+        self.counted[session.wish.kind].outlived += 1
         overshoot = self._at(session)
         overshoot.outlived += 1
         overshoot.outlived_s += over_s

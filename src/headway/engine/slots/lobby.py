@@ -68,6 +68,12 @@ class Lobby(Generic[T]):
         stepped_out = self._make_room(tenant)
         return self._fill(), stepped_out
 
+    def seat(self, member: T, tenant: str) -> None:
+        """Somebody who is in line already, whatever the limits are."""
+        self._inside.setdefault(tenant, {})[member] = None
+        self.size += 1
+        self._look(tenant)
+
     def leave(self, member: T, tenant: str) -> list[T]:
         """Somebody waits no longer: in."""
         outside = self._outside.get(tenant, {})
