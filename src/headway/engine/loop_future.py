@@ -6,19 +6,57 @@ A `concurrent.futures.Future` that is wrapped for asyncio costs more than what i
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary, ref
+
+
+class Mailbox:
+    """Answers for one loop. Waking a loop is a system call that lets other threads run; a brain
+    that answers many at once does it once.
+    """
+
+    __slots__ = ("_letters", "_loop", "_on_its_way")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = ref(loop)
+        self._letters: deque[tuple[LoopFuture, Any, BaseException | None]] = deque()
+        self._on_its_way = False
+
+    def post(self, future: LoopFuture, result: Any, error: BaseException | None) -> None:
+        """From any thread."""
+        self._letters.append((future, result, error))
+        loop = self._loop()
+        if not self._on_its_way and loop is not None:
+            self._on_its_way = True
+            with suppress(RuntimeError):  # it is closed: nobody is there to miss anything
+                loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        self._on_its_way = False  # first, so that whatever comes from now on is seen
+        letters = self._letters
+        while letters:
+            future, result, error = letters.popleft()
+            future.arrive(result, error)
+
+
+_mailboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = WeakKeyDictionary()
 
 
 class LoopFuture:
     """To be made and awaited on the loop, and answered from any thread."""
 
-    __slots__ = ("_first", "_future", "_gone", "_loop", "_missed")
+    __slots__ = ("_first", "_future", "_gone", "_mailbox", "_missed")
 
     def __init__(self, missed: Callable[[Any], None] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._future: asyncio.Future[Any] = self._loop.create_future()
+        loop = asyncio.get_running_loop()
+        mailbox = _mailboxes.get(loop)
+        if mailbox is None:
+            _mailboxes[loop] = mailbox = Mailbox(loop)
+        self._mailbox = mailbox
+        self._future: asyncio.Future[Any] = loop.create_future()
         self._missed = missed  # hears, on the loop, of a result that came when nobody awaited it
         self._gone = False
         self._first = [True]  # who takes it decides: an answer, or nobody waits any more
@@ -44,19 +82,17 @@ class LoopFuture:
             return False
 
     def set_result(self, result: Any) -> None:
-        with suppress(RuntimeError):  # the loop is closed: nobody is there to miss it
-            self._loop.call_soon_threadsafe(self._arrive, result, None)
+        self._mailbox.post(self, result, None)
 
     def set_exception(self, exception: BaseException | None) -> None:
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._arrive, None, exception)
+        self._mailbox.post(self, None, exception)
 
     def answer_here(self, result: Any) -> None:
         """On the loop: go on with this, whatever comes from elsewhere."""
         if not self._future.done():
             self._future.set_result(result)
 
-    def _arrive(self, result: Any, exception: BaseException | None) -> None:
+    def arrive(self, result: Any, exception: BaseException | None) -> None:
         future = self._future
         if future.done():
             if exception is None and self._missed is not None:

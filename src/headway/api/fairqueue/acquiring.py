@@ -39,6 +39,7 @@ class Acquiring:
         self._engine = site.engine
         self._desk = site.engine.brain.slots
         self._queue = site.fairqueue
+        self._site = site
         self._request = request
         self._body = body
         self._session: Session | None = None
@@ -80,7 +81,7 @@ class Acquiring:
             kind=FAIRQUEUE, upstreams=(host,), tenant=IP + (body.ip_bucket or "").strip(),
             terms=profile.terms, lane=LANE, secret=new_secret(),
         )  # fmt: skip
-        window_s, open_s = profile.window_s, body.throttle_time_window_seconds
+        window_s, open_s = self._window_s(host), body.throttle_time_window_seconds
 
         def ask(now: float) -> None:
             if open_s is not None and 0 < open_s < MAX_RETRY_AFTER_S:
@@ -94,10 +95,14 @@ class Acquiring:
             session = self._session = self._desk.by_token(token)
             window_s = 0.0
             if session is not None:
-                window_s = self._queue.config.profile(session.wish.upstreams[0]).window_s
+                window_s = self._window_s(session.wish.upstreams[0])
             self._desk.poll(session, self._waiter, now + window_s, now)
 
         return poll
+
+    def _window_s(self, host: str) -> float:
+        """How long a request waits; not at all when the server is to stop."""
+        return 0.0 if self._site.stopping else self._queue.config.profile(host).window_s
 
     # ------------------------------------------------------------------ nobody listens any more
 

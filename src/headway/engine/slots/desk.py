@@ -11,12 +11,11 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from headway.core import Outcome, Permit, State
-from headway.core.change import Change, Refused
+from headway.core import Outcome, Permit
+from headway.core.change import Change
 from headway.core.kinds import UPSTREAM
 from headway.core.lifecycle import TERMINAL, Event
 from headway.engine.slots.hosts import Hosts
-from headway.engine.slots.keeping import Keeping
 from headway.engine.slots.session import (
     FAIRQUEUE,
     OWN,
@@ -26,6 +25,7 @@ from headway.engine.slots.session import (
     Waiter,
     Wish,
 )
+from headway.engine.slots.standing import Standing
 from headway.store.records import SlotRow
 
 if TYPE_CHECKING:
@@ -35,10 +35,9 @@ INF = float("inf")
 MAX_SESSIONS = 10_000
 
 
-class SlotDesk(Keeping):
+class SlotDesk(Standing):
     def __init__(self, brain: Brain, hosts: Hosts) -> None:
-        super().__init__(brain)
-        self.hosts = hosts
+        super().__init__(brain, hosts)
         self.max_sessions = MAX_SESSIONS
         self._fresh: list[Session] = []  # of this turn
         self._calendar: list[tuple[float, int, Session]] = []
@@ -54,8 +53,7 @@ class SlotDesk(Keeping):
             return None
         if wish.kind == FAIRQUEUE:
             self.hosts.use(wish.upstreams[0], now)
-        self.number += 1
-        session = Session(self.number, wish, now)
+        session = Session(self._next_number(), wish, now)
         if wish.throttles:
             shut = self._shut(session, now)
             if shut is not None:
@@ -64,16 +62,21 @@ class SlotDesk(Keeping):
                 return None
         session.waiter, session.until = waiter, until
         self.sessions[session.number] = session
-        self._enter_host(session, now)
+        self.enter_host(session, now)
         try:
-            self._line_up(session, now)
+            self.line_up(session, now)
         except Exception:
-            self._leave_host(session, now)
+            self.leave_host(session, now)
             del self.sessions[session.number]
             raise
         self.counted[wish.kind].created += 1
         self._fresh.append(session)
         return session
+
+    def _next_number(self) -> int:
+        """From the sequence of fences, which no restart sets back: no number is used twice."""
+        self.core.admission.fence += 1
+        return self.core.admission.fence
 
     def poll(self, session: Session | None, waiter: Waiter, until: float, now: float) -> None:
         """A client is back, to wait on or to hear what it has missed."""
@@ -98,7 +101,7 @@ class SlotDesk(Keeping):
             return
         session.waiter, session.until = waiter, until
         if session.ticket is None:
-            self._line_up(session, now)
+            self.line_up(session, now)
         self._arm(session)
 
     def _claim(self, session: Session, waiter: Waiter, now: float) -> None:
@@ -193,6 +196,7 @@ class SlotDesk(Keeping):
     def _granted(self, session: Session, permit: Permit, now: float) -> None:
         session.phase = Phase.GRANTED
         session.permit = permit
+        session.fence = permit.fence
         session.granted_at = now
         session.upstream = None if permit.upstream is None else permit.upstream.name
         waiter, session.waiter = session.waiter, None
@@ -207,7 +211,7 @@ class SlotDesk(Keeping):
         if rule is not None and session.host is not None:
             weight = session.host.weight(session.wish.tenant, rule, now)
             self.core.gates.weigh(permit, weight, now)
-        self._leave_host(session, now)
+        self.leave_host(session, now)
         if session.wish.kind == OWN:
             self.own[permit.fence] = None
         self.counted[session.wish.kind].granted += 1
@@ -238,8 +242,8 @@ class SlotDesk(Keeping):
     def _wait_again(self, session: Session, now: float) -> None:
         """Nobody took what was granted. Whoever comes back stands where it stood."""
         session.phase = Phase.WAITING
-        session.permit = None
-        self._enter_host(session, now)
+        session.permit, session.fence = None, 0
+        self.enter_host(session, now)
         self.write(session)
         self._arm(session)
 
@@ -296,8 +300,8 @@ class SlotDesk(Keeping):
             self._time_out(session, now)
             return
         elif session.ticket is not None and now >= session.seen_at + session.wish.terms.claim_s:
-            self._step_out(session, now)
-            self._leave_lobby(session, now)
+            self.step_out(session, now)
+            self.leave_lobby(session, now)
         self._arm(session)
 
     def _time_out(self, session: Session, now: float) -> None:
@@ -336,63 +340,12 @@ class SlotDesk(Keeping):
         self.counted[session.wish.kind].throttled += 1
         self._drop(session, now)
 
-    # ------------------------------------------------------------------ standing in line
-
-    def _line_up(self, session: Session, now: float) -> None:
-        lobby = None if session.host is None else session.host.lobby
-        if lobby is None:
-            self._stand(session, now)
-            return
-        stepped_in, stepped_out = lobby.enter(session, session.wish.tenant)
-        for each in stepped_out:
-            self._step_out(each, now)
-        for each in stepped_in:
-            self._stand(each, now)
-
-    def _stand(self, session: Session, now: float) -> None:
-        session.ticket = ticket = session.wish.ticket(session)
-        if session.seq:  # it stood here before
-            ticket.seq = session.seq
-            self.core.replay(ticket, State.QUEUED, now, since=session.created_at)
-        else:
-            try:
-                self.core.submit(ticket, now)
-            except (Refused, ValueError, TypeError):
-                session.ticket = None
-                raise
-            session.seq = ticket.seq
-        self.brain.look_again = True
-
-    def _step_out(self, session: Session, now: float) -> None:
-        ticket, session.ticket = session.ticket, None
-        if ticket is not None and ticket.state is not State.RUNNING:
-            self.core.cancel(session, now)
-
-    def _enter_host(self, session: Session, now: float) -> None:
-        if session.wish.kind == FAIRQUEUE:
-            session.host = host = self.hosts.at(session.wish.upstreams[0])
-            for each in host.enter(session, now):
-                self._stand(each, now)
-
-    def _leave_host(self, session: Session, now: float) -> None:
-        if session.host is not None:
-            self._leave_lobby(session, now)
-            session.host.leave(session)
-            session.host = None
-
-    def _leave_lobby(self, session: Session, now: float) -> None:
-        """Its place in line is somebody else's."""
-        lobby = None if session.host is None else session.host.lobby
-        if lobby is not None:
-            for each in lobby.leave(session, session.wish.tenant):
-                self._stand(each, now)
-
     # ------------------------------------------------------------------ ending
 
     def _drop(self, session: Session, now: float) -> None:
         """It waits no more."""
-        self._step_out(session, now)
-        self._leave_host(session, now)
+        self.step_out(session, now)
+        self.leave_host(session, now)
         self.end(session)
 
     def reset(self, kind: str, now: float) -> int:
@@ -421,7 +374,7 @@ class SlotDesk(Keeping):
     ) -> None:
         """What the last engine knew of."""
         for session in self.take_back(rows, totals, now):
-            self._enter_host(session, now)
+            self.enter_host(session, now)
             self._arm(session)
         for session in self.sessions.values():
             if session.wish.kind == FAIRQUEUE:

@@ -34,7 +34,6 @@ class Keeping:
     def __init__(self, brain: Brain) -> None:
         self.brain = brain
         self.core = brain.core
-        self.number = 0
         self.sessions: dict[int, Session] = {}  # that wait or hold
         self.own: dict[int, None] = {}  # fences that are held in this process
         self.reclaimed: dict[int, Session] = {}  # in the order of their ends
@@ -164,7 +163,6 @@ class Keeping:
             self.overshoot[name] = Overshoot(reclaimed, outlived, outlived_s)
         waiting: list[Session] = []
         for row in rows:
-            self.number = max(self.number, row.number)
             if row.wish is None:
                 self.brain.batch.slots_gone.append(row.number)
                 continue
@@ -199,6 +197,7 @@ def _session(row: SlotRow, now: float) -> Session:
     session.seen_at = now
     session.seq = row.number
     session.upstream = row.upstream
+    session.fence = row.fence
     session.granted_at, session.lease_end = row.granted_at, row.lease_end
     session.ended_at = row.lease_end
     session.claimed = bool(row.claimed)

@@ -95,6 +95,7 @@ class Session:
         "claimed",
         "created_at",
         "ended_at",
+        "fence",
         "granted_at",
         "heard",
         "host",
@@ -125,6 +126,7 @@ class Session:
         self.seq = 0
         self.host: Any = None  # a Host, for those that have one
         self.permit: Permit | None = None
+        self.fence = 0  # of that; also when it is over
         self.claimed = False  # the client has heard of its grant
         self.upstream: str | None = None  # where it was granted
         self.granted_at = self.lease_end = self.ended_at = 0.0
@@ -135,10 +137,6 @@ class Session:
 
     def __repr__(self) -> str:
         return f"slot-{self.number}"
-
-    @property
-    def fence(self) -> int:
-        return 0 if self.permit is None else self.permit.fence
 
     @property
     def query_token(self) -> str:

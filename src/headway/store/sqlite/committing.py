@@ -44,7 +44,11 @@ LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("slot_totals", ("commit_slot_totals",)),
     ("obeyed", ("commit_obeyed",)),
 )
-USUAL = frozenset({"granted", "completed", "events"})
+# What most turns consist of, and nothing else: each kind has a way of its own.
+WAYS = {
+    "jobs": frozenset({"granted", "completed", "events"}),
+    "slots": frozenset({"slots", "slots_gone"}),
+}
 STALE = "stale brain"
 MARKS = ("term", "fence", "seen_job")
 
@@ -55,17 +59,19 @@ _encode = msgspec.json.encode
 
 def _turn() -> str:
     """A view that nobody reads: inserting into it does everything that a turn decided. Most turns
-    grant, complete and say so, and nothing else; they go the short way.
+    grant, complete and say so, or take slots and give them back, and do nothing else; they go a
+    short way.
     """
     names = [name for name, _ in LISTS]
-    columns = ", ".join((*MARKS, "rest", *names))
-    nothing = ", ".join("null" for _ in (*MARKS, "rest", *names))
-    short = _steps([each for each in LISTS if each[0] in USUAL])
-    return (
-        f"create temp view turn ({columns}) as select {nothing};\n"
-        + _trigger("take_short_turn", "new.rest is null", short)
-        + _trigger("take_turn", "new.rest is not null", _steps(LISTS))
-    )
+    columns = ", ".join((*MARKS, "way", *names))
+    nothing = ", ".join("null" for _ in (*MARKS, "way", *names))
+    triggers = [
+        _trigger(f"take_{way}", f"new.way = '{way}'",
+                 _steps([each for each in LISTS if each[0] in lists]))
+        for way, lists in WAYS.items()
+    ]  # fmt: skip
+    whole = _trigger("take_turn", "new.way is null", _steps(LISTS))
+    return f"create temp view turn ({columns}) as select {nothing};\n" + "".join(triggers) + whole
 
 
 def _steps(lists: Sequence[tuple[str, tuple[str, ...]]]) -> list[str]:
@@ -83,22 +89,20 @@ def _trigger(name: str, when: str, steps: list[str]) -> str:
 
 
 TURN = _turn()
-TAKE_TURN = f"insert into turn values ({', '.join('?' for _ in (*MARKS, 'rest', *LISTS))})"
+TAKE_TURN = f"insert into turn values ({', '.join('?' for _ in (*MARKS, 'way', *LISTS))})"
 
 
 def encoded(batch: Batch) -> Encoded:
     """The batch as the values of one statement; made outside of the writer's lock."""
     texts: list[str | None] = []
-    rest = None
+    used: set[str] = set()
     for name, _ in LISTS:
         rows = rows_of(batch, name)
-        if not rows:
-            texts.append(None)
-            continue
-        if name not in USUAL:
-            rest = 1
-        texts.append(_encode(rows).decode())
-    return (batch.term, batch.fence, int(batch.mark or 0), rest, *texts)
+        if rows:
+            used.add(name)
+        texts.append(_encode(rows).decode() if rows else None)
+    way = next((way for way, lists in WAYS.items() if used <= lists), None)
+    return (batch.term, batch.fence, int(batch.mark or 0), way, *texts)
 
 
 def commit(db: apsw.Connection, batch: Batch, values: Encoded) -> None:
