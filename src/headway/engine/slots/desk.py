@@ -49,7 +49,7 @@ class SlotDesk(Standing):
         `until` that it is not yet.
         """
         if wish.kind != OWN and len(self.sessions) >= self.max_sessions:
-            self._tell(waiter, Answer("overloaded"))
+            self.tell(waiter, Answer("overloaded"))
             return None
         if wish.kind == FAIRQUEUE:
             self.hosts.use(wish.upstreams[0], now)
@@ -58,7 +58,7 @@ class SlotDesk(Standing):
             shut = self._shut(session, now)
             if shut is not None:
                 self.counted[wish.kind].throttled += 1
-                self._tell(waiter, shut)
+                self.tell(waiter, shut)
                 return None
         session.waiter, session.until = waiter, until
         self.sessions[session.number] = session
@@ -81,22 +81,22 @@ class SlotDesk(Standing):
     def poll(self, session: Session | None, waiter: Waiter, until: float, now: float) -> None:
         """A client is back, to wait on or to hear what it has missed."""
         if session is None or session.phase in (Phase.RECLAIMED, Phase.ENDED):
-            self._tell(waiter, Answer("unknown"))
+            self.tell(waiter, Answer("unknown"))
             return
         before, session.waiter = session.waiter, None
         if before is not None:  # asked twice: the answer goes to the last who asked
-            self._tell(before, Answer("pending", session))
+            self.tell(before, Answer("pending", session))
         session.seen_at = now
         if session.phase is Phase.GRANTED:
             self._claim(session, waiter, now)
             return
         if now >= session.deadline:
-            self._tell(waiter, Answer("timeout", session))
+            self.tell(waiter, Answer("timeout", session))
             self._time_out(session, now)
             return
         shut = self._shut(session, now) if session.wish.throttles else None
         if shut is not None:
-            self._tell(waiter, shut)
+            self.tell(waiter, shut)
             self._throttle(session, now)
             return
         session.waiter, session.until = waiter, until
@@ -109,7 +109,7 @@ class SlotDesk(Standing):
         permit = session.permit
         assert permit is not None
         if permit.expires_at <= now:
-            self._tell(waiter, Answer("unknown"))
+            self.tell(waiter, Answer("unknown"))
             return
         if not session.claimed:
             session.claimed = True
@@ -117,9 +117,9 @@ class SlotDesk(Standing):
             session.lease_end = permit.expires_at
             self.write(session)
         elif now > session.granted_at + session.wish.terms.keep_s and session.wish.throttles:
-            self._tell(waiter, Answer("unknown"))
+            self.tell(waiter, Answer("unknown"))
             return
-        if self._tell(waiter, Answer("granted", session, permit)):
+        if self.tell(waiter, Answer("granted", session, permit)):
             session.heard = waiter
 
     def hang_up(self, session: Session, waiter: Waiter, now: float) -> None:
@@ -134,7 +134,7 @@ class SlotDesk(Standing):
     def leave(self, session: Session, now: float) -> str:
         """The client wants no slot any more; one that it was granted is free again."""
         if session.phase is Phase.WAITING:
-            self._tell_waiter(session, Answer("cancelled", session))
+            self.tell_waiter(session, Answer("cancelled", session))
             self._drop(session, now)
             return "cancelled"
         if session.phase is Phase.GRANTED:
@@ -200,7 +200,7 @@ class SlotDesk(Standing):
         session.granted_at = now
         session.upstream = None if permit.upstream is None else permit.upstream.name
         waiter, session.waiter = session.waiter, None
-        session.claimed = waiter is not None and self._tell(
+        session.claimed = waiter is not None and self.tell(
             waiter, Answer("granted", session, permit)
         )
         session.heard = waiter
@@ -227,7 +227,7 @@ class SlotDesk(Standing):
         """Its ticket has ended: it was given back, or the lease is over."""
         session.ticket = None
         if session.phase is not Phase.GRANTED:
-            self._tell_waiter(session, Answer("timeout", session))
+            self.tell_waiter(session, Answer("timeout", session))
             self._drop(session, change.at)
             return
         self.own.pop(change.fence, None)
@@ -294,7 +294,7 @@ class SlotDesk(Standing):
             return
         if session.waiter is not None:
             if now >= session.until:
-                self._tell_waiter(session, Answer("pending", session, None, self.place(session)))
+                self.tell_waiter(session, Answer("pending", session, None, self.place(session)))
                 session.seen_at = now
         elif now >= session.seen_at + session.wish.terms.idle_s:
             self._time_out(session, now)
@@ -306,7 +306,7 @@ class SlotDesk(Standing):
 
     def _time_out(self, session: Session, now: float) -> None:
         self.counted[session.wish.kind].timed_out += 1
-        self._tell_waiter(session, Answer("timeout", session))
+        self.tell_waiter(session, Answer("timeout", session))
         self._drop(session, now)
 
     # ------------------------------------------------------------------ closed hosts
@@ -333,7 +333,7 @@ class SlotDesk(Standing):
         for session in list(self.hosts.waiting[name].waiting):
             shut = self._shut(session, now) if session.waiter is not None else None
             if shut is not None:
-                self._tell_waiter(session, shut)
+                self.tell_waiter(session, shut)
                 self._throttle(session, now)
 
     def _throttle(self, session: Session, now: float) -> None:
@@ -353,7 +353,7 @@ class SlotDesk(Standing):
         waiting = [session for session in self.sessions.values()
                    if session.phase is Phase.WAITING and session.wish.kind == kind]  # fmt: skip
         for session in waiting:
-            self._tell_waiter(session, Answer("timeout", session))
+            self.tell_waiter(session, Answer("timeout", session))
             self._drop(session, now)
         return len(waiting)
 
@@ -361,7 +361,7 @@ class SlotDesk(Standing):
         """The requests that wait are answered; their sessions wait on."""
         for session in self.sessions.values():
             if session.waiter is not None and session.wish.kind != OWN:
-                self._tell_waiter(session, Answer("pending", session, None, self.place(session)))
+                self.tell_waiter(session, Answer("pending", session, None, self.place(session)))
                 session.seen_at = now
                 self._arm(session)
 
@@ -379,29 +379,6 @@ class SlotDesk(Standing):
         for session in self.sessions.values():
             if session.wish.kind == FAIRQUEUE:
                 self.hosts.use(session.wish.upstreams[0], now)
-
-    # ------------------------------------------------------------------ telling
-
-    def waiters(self) -> list[Waiter]:
-        """All who wait for an answer; they get it from somebody else."""
-        found: list[Waiter] = []
-        for session in self.sessions.values():
-            if session.waiter is not None:
-                found.append(session.waiter)
-                session.waiter = None
-        return found
-
-    def _tell_waiter(self, session: Session, answer: Answer) -> None:
-        waiter, session.waiter = session.waiter, None
-        if waiter is not None:
-            self._tell(waiter, answer)
-
-    def _tell(self, waiter: Waiter, answer: Answer) -> bool:
-        """When all that is known now is committed. False: nobody is there any more."""
-        if not waiter.set_running_or_notify_cancel():
-            return False
-        self.brain.outbox.acks.append((waiter, answer))
-        return True
 
 
 RETURNED = Outcome.returned()

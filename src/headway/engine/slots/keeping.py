@@ -13,8 +13,10 @@ from headway.engine.slots.session import (
     FAIRQUEUE,
     LEASE,
     OWN,
+    Answer,
     Phase,
     Session,
+    Waiter,
     Wish,
     number_and_rest,
 )
@@ -67,6 +69,29 @@ class Keeping:
         if session.wish.kind != LEASE or session.ticket is None:
             return None
         return self.core.explain(session, self.core.now)
+
+    # ------------------------------------------------------------------ telling
+
+    def waiters(self) -> list[Waiter]:
+        """All who wait for an answer; they get it from somebody else."""
+        found: list[Waiter] = []
+        for session in self.sessions.values():
+            if session.waiter is not None:
+                found.append(session.waiter)
+                session.waiter = None
+        return found
+
+    def tell_waiter(self, session: Session, answer: Answer) -> None:
+        waiter, session.waiter = session.waiter, None
+        if waiter is not None:
+            self.tell(waiter, answer)
+
+    def tell(self, waiter: Waiter, answer: Answer) -> bool:
+        """When all that is known now is committed. False: nobody is there any more."""
+        if not waiter.set_running_or_notify_cancel():
+            return False
+        self.brain.outbox.acks.append((waiter, answer))
+        return True
 
     # ------------------------------------------------------------------ storing
 
