@@ -148,7 +148,7 @@ PEERS = (
     ),
     Contender(
         "pg-rows", "leases_postgres:Rows", POSTGRES, ON_DISK, True, BY_CHANCE,
-        "update … for update skip locked, 16 connections, asked again after 2 to 16 ms",
+        "update … for update skip locked, 64 connections, asked again after 2 to 16 ms",
     ),
     Contender(
         "pg-rows-async", "leases_postgres:Rows", POSTGRES, WITHIN_1_S, True, BY_CHANCE,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from headway.core.recurrence import Every
     from headway.cron import Cron
     from headway.engine.hands.context import Stopped, job
-    from headway.errors import HeadwayError
+    from headway.errors import HeadwayError, SlotLost
     from headway.outcomes import (
         BadStatus,
         Cancel,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from headway.sdk.app import App
     from headway.sdk.handle import Batch, JobHandle
     from headway.sdk.jobs import Job
+    from headway.sdk.slot import Slot
 
 __version__ = version("headway")
 
@@ -48,6 +49,8 @@ _HOMES = {
     "Pushback": "headway.outcomes",
     "Retry": "headway.outcomes",
     "RetryPolicy": "headway.core",
+    "Slot": "headway.sdk.slot",
+    "SlotLost": "headway.errors",
     "Snooze": "headway.outcomes",
     "Stopped": "headway.engine.hands.context",
     "check_status": "headway.outcomes",
@@ -71,6 +74,8 @@ __all__ = [
     "Pushback",
     "Retry",
     "RetryPolicy",
+    "Slot",
+    "SlotLost",
     "Snooze",
     "Stopped",
     "__version__",

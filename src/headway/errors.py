@@ -98,6 +98,18 @@ class ResultExpired(HeadwayError):
     """The result was kept for the time that was asked for, and is gone. Ask for a longer one."""
 
 
+class UnknownSlot(HeadwayError, KeyError):
+    """Nobody waits for or holds a slot of this number: it was given back, or is forgotten."""
+
+    __str__ = Exception.__str__
+
+
+class SlotLost(HeadwayError):
+    """A slot is not held any more, though its work goes on: its lease is over, or somebody has
+    ended it. Another may have its place: stop, and ask for a new one.
+    """
+
+
 # ---------------------------------------------------------------------- serving
 
 

@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from headway.core import Outcome, Scope
-from headway.core.classify import Meaning, classify_status, outcome_of, parse_retry_after
+from headway.core.classify import (
+    Meaning,
+    classify_exception,
+    classify_status,
+    outcome_of,
+    parse_retry_after,
+)
 from headway.core.recurrence import duration_s
 
 Duration = float | int | str  # seconds, or text such as "1h30m"
@@ -122,3 +128,14 @@ def check_status(status: int, headers: Mapping[str, str] | None = None, *, now: 
         if name.lower() == "retry-after":
             retry_after = parse_retry_after(value, now)
     raise BadStatus(status, retry_after)
+
+
+def outcome_of_block(error: BaseException | None) -> Outcome:
+    """How the work under a slot ended."""
+    if error is None:
+        return Outcome.ok()
+    if isinstance(error, Verdict):
+        return error.outcome()
+    if isinstance(error, Exception):
+        return outcome_of(classify_exception(error), error=type(error).__name__)
+    return Outcome.cancelled()

@@ -47,9 +47,10 @@ class Config:
     max_clients: int = 1_000  # that listen to events
     slow_client_s: float = 20.0  # a client that does not take a message for so long is dropped
     max_takers: int = 1_000  # workers that wait for work
+    max_slot_waiters: int = 5_000  # requests that wait for a slot
     max_connections: int = 10_000
     request_s: float = 60.0  # for a client to send a whole request
-    max_requests: int = 2_000  # that are answered at the same time, apart from these two
+    max_requests: int = 2_000  # that are answered at the same time, apart from these
     max_open_per_tenant: int = 1_000_000  # jobs that have not ended
     threads: int = 16
     completed_days: float = 7.0

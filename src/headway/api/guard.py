@@ -29,6 +29,7 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 LONG = frozenset(
     {"/api/v0/fairqueue/acquire", "/api/work/take", "/api/events", "/api/requests/events"}
 )
+SLOTS = "/api/slots"
 OURS = frozenset({"localhost", "127.0.0.1", "::1"})
 FORWARDED = frozenset({
     b"x-forwarded-for", b"x-forwarded-host", b"x-forwarded-proto", b"x-real-ip", b"forwarded",
@@ -85,7 +86,7 @@ class Guard:
                     headers.append(NO_STORE)
             await send(message)
 
-        waits = scope["path"] in LONG
+        waits = _waits(scope)
         if not waits:
             self._at_work += 1
         try:
@@ -238,6 +239,13 @@ class Guard:
                 400, f"JSON may be at most {self._config.max_depth} levels deep", kind="too-deep"
             )
         return _again({"type": "http.request", "body": body, "more_body": False}, receive)
+
+
+def _waits(scope: Scope) -> bool:
+    path = scope["path"]
+    if path.startswith(SLOTS) and scope["method"] == "POST":
+        return len(path) == len(SLOTS) or path.endswith("/poll")
+    return path in LONG
 
 
 def _check_once(names: list[bytes]) -> None:

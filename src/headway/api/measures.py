@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from headway.api.metrics import GateReading
+from headway.api.metrics import GateReading, SlotsReading
 from headway.engine.inspection import known_names, picture
+from headway.engine.slots.looking import counts, overshoot, tally
 
 if TYPE_CHECKING:
     from headway.api.site import Site
@@ -47,6 +48,18 @@ class Measures:
 
             readings += site.wait(site.engine.ask(look))
         return readings
+
+    def slots(self) -> SlotsReading:
+        site = self._site
+        desk = site.engine.brain.slots
+        by_kind, events, over = site.wait(
+            site.engine.ask(lambda _: (tally(desk), counts(desk), overshoot(desk)))
+        )
+        sessions = {
+            (kind, state): count for kind, states in by_kind.items()
+            for state, count in states.items()
+        }  # fmt: skip
+        return SlotsReading(sessions, events, over)
 
     def sse_clients(self) -> int:
         return self._site.hub.clients

@@ -33,6 +33,7 @@ from headway.net.redaction import redact
 logger = logging.getLogger("headway")
 
 MAX_GATES = 2_000
+MAX_UPSTREAMS = 100  # whose overshoot is told apart
 MAX_LABEL = 200  # characters
 OPEN_METRICS = "application/openmetrics-text"
 
@@ -47,6 +48,14 @@ class GateReading(NamedTuple):
     limits: Mapping[str, float]  # by where they come from: "declared", "learned"
 
 
+class SlotsReading(NamedTuple):
+    """Slots as they are now."""
+
+    sessions: Mapping[tuple[str, str], int]  # by kind and state
+    events: Mapping[str, int]  # since the start
+    overshoot: Iterable[tuple[str, int, int, float]]  # since ever; the worst upstreams first
+
+
 class Sources(Protocol):
     """Where the numbers come from that nobody counts. Called from any thread, at each scrape."""
 
@@ -54,6 +63,8 @@ class Sources(Protocol):
         """(lane, state, how many) of all that have not ended, and of what else is counted."""
 
     def gates(self) -> Iterable[GateReading]: ...
+
+    def slots(self) -> SlotsReading: ...
 
     def sse_clients(self) -> int: ...
 
@@ -93,6 +104,7 @@ class Exposition:
         yield from self._tried("meters", lambda: _metered(self._meters.read()))
         yield from self._tried("jobs", lambda: [_jobs(sources.jobs())])
         yield from self._tried("gates", lambda: _gates(sources.gates()))
+        yield from self._tried("slots", lambda: _slots(sources.slots()))
         for name, about, read in (
             ("sse_clients", "Clients that follow the live events.", sources.sse_clients),
             ("takers_waiting", "Workers that wait for jobs.", sources.takers_waiting),
@@ -142,6 +154,8 @@ def _metered(reading: Reading) -> list[Metric]:
                reading.lost_leases),
         _total("turns", "Turns of the engine, each with at most one commit.", reading.turns),
         _histogram("wait_seconds", "Time from queued to granted.", "lane", reading.waits),
+        _histogram("slot_wait_seconds", "Time from asking for a slot to its grant.", None,
+                   {"": reading.slot_waits}),
         _histogram("run_seconds", "Time from granted to the end of the attempt.", "type",
                    reading.runs),
         _histogram("commit_seconds", "Time that the store takes to commit a turn.", None,
@@ -241,6 +255,44 @@ def _gates(readings: Iterable[GateReading]) -> list[Metric]:
                 limit.add_metric((*name, _label(source)), float(value))
     about = f"Gates beyond the first {MAX_GATES}, which have no metrics."
     return [limit, leases, closed, _gauge("gates_left_out", about, left_out)]
+
+
+def _slots(reading: SlotsReading) -> list[Metric]:
+    sessions = GaugeMetricFamily(
+        "headway_slot_sessions",
+        "Clients of slots: those that wait, hold one, or are away.",
+        labels=("kind", "state"),
+    )
+    for (kind, state), count in reading.sessions.items():
+        sessions.add_metric((_label(kind), _label(state)), float(count))
+    return [
+        sessions,
+        _totals("slots", "What became of slots since the start.", ("event",),
+                {(event,): count for event, count in reading.events.items()}),
+        *_overshoot(reading.overshoot),
+    ]  # fmt: skip
+
+
+def _overshoot(rows: Iterable[tuple[str, int, int, float]]) -> list[Metric]:
+    counts: dict[str, list[float]] = {}
+    for upstream, *numbers in rows:
+        name = _label(upstream)
+        if name not in counts and len(counts) >= MAX_UPSTREAMS:
+            name = OTHER
+        sums = counts.setdefault(name, [0.0, 0.0, 0.0])
+        counts[name] = [a + float(b) for a, b in zip(sums, numbers, strict=True)]
+    abouts = (
+        ("slot_reclaimed", "Leases of slots that ended without a word, since ever."),
+        ("slot_outlived", "Holders of slots that were heard of after their lease, since ever."),
+        ("slot_outlived_seconds", "For how long those went on after their lease, since ever."),
+    )
+    found: list[Metric] = []
+    for place, (metric, about) in enumerate(abouts):
+        family = GaugeMetricFamily(f"headway_{metric}", about, labels=("upstream",))
+        for name, sums in counts.items():
+            family.add_metric((name,), sums[place])
+        found.append(family)
+    return found
 
 
 def _label(value: Any) -> str:

@@ -267,7 +267,10 @@ class GateModel(BaseModel):
 
 
 class HolderModel(BaseModel):
-    id: int | str
+    id: int | str = Field(description="The number of a job, or such as slot-12.")
+    kind: Literal["job", "own", "lease", "fairqueue"] = Field(
+        description="A job, or a slot by how it was asked for."
+    )
     type: str
     tenant: str
     fence: int

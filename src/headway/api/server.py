@@ -38,6 +38,7 @@ from headway.api.routes import (
     queue,
     requests,
     schedules,
+    slots,
     system,
     tasks,
     tokens,
@@ -51,7 +52,7 @@ from headway.sdk.app import App
 logger = logging.getLogger("headway.server")
 
 ROUTERS = (jobs, work, requests, queue, tasks, gates, schedules, batches, events, tokens, system,
-           pages, fairqueue)  # fmt: skip
+           pages, fairqueue, slots)  # fmt: skip
 OPEN_PATHS = ("/healthz", "/readyz")  # that need no token
 ABOUT = """Background work at the pace its upstreams allow.
 

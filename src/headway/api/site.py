@@ -80,6 +80,7 @@ class Site:
         self.disk = config.data if Path(config.data).is_dir() else "."
         self.stopping = False
         self.takers = 0  # requests for work that wait
+        self.slot_waiters = 0  # requests for a slot that wait
         self._waiting = 0  # requests that wait for the end of a job
         self.error: BaseException | None = None  # why it cannot go on
         self._counted: dict[str | None, tuple[float, list[tuple[str, str, int]]]] = {}
@@ -143,12 +144,21 @@ class Site:
         self.engine.surround(around)
 
     def stop_waiting(self) -> None:
-        """The server is to stop: streams and workers that wait are sent home. From any thread."""
+        """The server is to stop: streams, workers and clients of slots that wait are sent home.
+        From any thread.
+        """
         self.stopping = True
         self.hub.end()
         engine = self.app.engine
-        if engine is not None and not engine.done.is_set():
-            engine.ask(lambda _: engine.brain.remote.send_home())
+        if engine is None or engine.done.is_set():
+            return
+        brain = engine.brain
+
+        def send_home(now: float) -> None:
+            brain.remote.send_home()
+            brain.slots.send_home(now)
+
+        engine.ask(send_home)
 
     # ------------------------------------------------------------------ jobs
 

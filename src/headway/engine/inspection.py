@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headway.core.gate import Gate
 from headway.core.limits import Breaker, Cooldown, MinHold, Pace
 from headway.core.lines import SharedGate, Upstream
+from headway.engine.slots.session import Session
 
 if TYPE_CHECKING:
     from headway.engine.brain import Brain
@@ -99,6 +100,7 @@ def _holder(permit: Any, now: float) -> dict[str, Any]:
     ticket = permit.ticket
     return {
         "id": ticket.id if isinstance(ticket.id, int) else str(ticket.id),
+        "kind": ticket.id.wish.kind if isinstance(ticket.id, Session) else "job",
         "type": ticket.type,
         "tenant": ticket.tenant,
         "fence": permit.fence,

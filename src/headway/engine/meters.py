@@ -74,6 +74,7 @@ class Reading:
     turns: int
     lost_leases: int
     waits: dict[str, Distribution]  # by lane
+    slot_waits: Distribution
     runs: dict[str, Distribution]  # by type
     commits: Distribution
     ended: dict[tuple[str, str], int]  # by type and event
@@ -85,13 +86,23 @@ class Reading:
 
 
 class Meters:
-    __slots__ = ("_commits", "_ends", "_lost", "_pushbacks", "_submitted", "_turns", "_waits")
+    __slots__ = (
+        "_commits",
+        "_ends",
+        "_lost",
+        "_pushbacks",
+        "_slot_waits",
+        "_submitted",
+        "_turns",
+        "_waits",
+    )
 
     def __init__(self) -> None:
         self._submitted = 0
         self._turns = 0
         self._lost = 0
         self._waits: dict[str, Histogram] = {}
+        self._slot_waits = Histogram(LONG_BOUNDS_S)
         self._ends: dict[str, _Ends] = {}
         self._pushbacks: dict[str, int] = {}
         self._commits = Histogram(SHORT_BOUNDS_S)
@@ -113,6 +124,9 @@ class Meters:
         if waits is None:
             waits = self._new_lane(lane)
         waits.add(waited_s)
+
+    def slot_granted(self, waited_s: float) -> None:
+        self._slot_waits.add(waited_s)
 
     def ended(self, type: str, event: str, run_s: float | None) -> None:
         """An attempt, or with None a job that did not run, has come to its end."""
@@ -160,6 +174,7 @@ class Meters:
             turns=self._turns,
             lost_leases=self._lost,
             waits={lane: waits.read() for lane, waits in self._waits.copy().items()},
+            slot_waits=self._slot_waits.read(),
             runs={type: each.runs.read() for type, each in ends.items()},
             commits=self._commits.read(),
             ended={

@@ -8,7 +8,7 @@ import httpx2
 import msgspec
 
 from headway import errors
-from headway.core import IllegalTransition, State
+from headway.core import IllegalTransition, Refused, State
 from headway.core.change import UnknownTicket
 from headway.core.lifecycle import Event
 from headway.remote.address import TOKEN
@@ -33,6 +33,10 @@ UNSURE = (
 
 class NoResult(errors.HeadwayError):
     """The job has not completed, so it has returned nothing."""
+
+
+class QueueFull(errors.StoreUnavailable, Refused):
+    """As many wait as may wait; nothing was stored. Try again later, or raise the limit."""
 
 
 class Problem(msgspec.Struct):
@@ -114,4 +118,12 @@ def _by_kind(problem: Problem, said: str, verb: str) -> Exception | None:
             return errors.UnknownJob(said)
         case "expired":
             return errors.ResultExpired(said)
+        case "queue-full":
+            return QueueFull(said)
+        case "unknown-slot":
+            return errors.UnknownSlot(said)
+        case "stale-fence":
+            return errors.SlotLost(said)
+        case "timeout":
+            return TimeoutError(said)
     return None

@@ -31,6 +31,7 @@ ANSWER_S = 40.0  # a little longer than a server waits for its engine
 POOL_S = 60.0  # for one of the connections, when all are in use
 PATIENCE_S = 3.0  # with a server that cannot be reached
 LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=20, keepalive_expiry=15.0)
+NO_LIMIT = httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=15.0)
 
 # Nothing of the request has reached the server.
 NEVER_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError,
@@ -91,6 +92,7 @@ class Client:
         self._patience_s = patience_s
         self._transport = transport
         self._async_transport = async_transport
+        self._limits = LIMITS
         self._lock = threading.Lock()
         self._sync: httpx2.Client | None = None
         self._by_loop: dict[asyncio.AbstractEventLoop, httpx2.AsyncClient] = {}
@@ -100,6 +102,15 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<server {self.url}>"
+
+    def for_waiting(self) -> Client:
+        """Another one, with as many connections as it takes: for questions that wait so long that
+        nobody may stand behind them.
+        """
+        made = Client(self.url, self._token, patience_s=self._patience_s,
+                      transport=self._transport, async_transport=self._async_transport)  # fmt: skip
+        made._limits = NO_LIMIT
+        return made
 
     # ------------------------------------------------------------------ asking
 
@@ -147,7 +158,7 @@ class Client:
         return {
             "base_url": self.url,
             "headers": headers,
-            "limits": LIMITS,
+            "limits": self._limits,
             "timeout": ANSWER_S,
             "trust_env": not on_loopback(self.url),
             "verify": self.url.lower().startswith("https:"),  # else there is nothing to verify

@@ -9,15 +9,17 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from headway.errors import BadJob, StoreError
+from headway.outcomes import Duration
 from headway.remote.client import ANSWER_S, Ask, Client
 from headway.remote.looking import RemoteLooker, path
 from headway.remote.orders import RemoteOrders
+from headway.remote.slots import RemoteSlot
 from headway.remote.wire import ToolsOf, job_body
 from headway.store.protocol import Done
 from headway.store.records import NewJob, Receipt
@@ -57,6 +59,7 @@ class RemoteStore(RemoteLooker, RemoteOrders):
 
     def __init__(self, client: Client, tools_of: ToolsOf = lambda _: ()) -> None:
         self._client = client
+        self._slots = client.for_waiting()
         self._tools_of = tools_of
 
     def __getattr__(self, name: str) -> Any:
@@ -69,6 +72,13 @@ class RemoteStore(RemoteLooker, RemoteOrders):
 
     def close(self) -> None:
         self._client.close()
+        self._slots.close()
+
+    def slot(
+        self, wish: Mapping[str, Any], timeout: Duration | None,
+        on_lost: Callable[[], None] | None,
+    ) -> RemoteSlot:  # fmt: skip
+        return RemoteSlot(self._slots, wish, timeout, on_lost=on_lost)
 
     # ------------------------------------------------------------------ producing
 

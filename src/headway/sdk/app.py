@@ -29,7 +29,7 @@ from headway.sdk.jobs import Job, Names, Options
 from headway.sdk.mail import Mail
 from headway.sdk.scheduling import Recurring, declared_schedule
 from headway.sdk.signature import Signature
-from headway.sdk.slot import Slot
+from headway.sdk.slot import OwnSlot, Slot
 from headway.store import Store, open_store
 from headway.store.records import NewJob, Receipt, Schedule
 from headway.until_told import Runner, run_until_told
@@ -243,22 +243,35 @@ class App(Control):
         weight: float = 1.0,
         priority: int = 5,
         timeout: Duration | None = None,
+        lease: Duration | None = None,
+        holder: str = "",
+        on_lost: Callable[[], None] | None = None,
     ) -> Slot:
-        """Hold a place at an upstream for work of your own, in line with all jobs."""
-        if is_server(self.url):
-            raise EngineStopped("a slot cannot be held over HTTP yet; hold it in a process that "
-                                "has an engine of its own")  # fmt: skip
-        if self.engine is None:
-            raise EngineStopped("a slot needs an engine in this process; start one with "
-                                "`with app.running():`")  # fmt: skip
+        """Hold a place at an upstream for work of your own, in line with all jobs. `lease`: how
+        long a server keeps it without a word from here. `holder`: who it is, for people. `on_lost`
+        is called, on the loop or in a thread, when it is not held any more.
+        """
         names = () if upstream is None else (
             (upstream,) if isinstance(upstream, str) else tuple(upstream)
         )  # fmt: skip
+        remote = self.remote
+        if remote is not None:
+            from headway.remote.slots import wish_body  # noqa: PLC0415 - as above
+
+            body = wish_body(
+                names, lane=lane, tenant=tenant, key=key, tools=tools, weight=weight,
+                priority=priority, lease_s=None if lease is None else seconds(lease),
+                holder=holder,
+            )  # fmt: skip
+            return remote.slot(body, timeout, on_lost)
+        if self.engine is None:
+            raise EngineStopped("a slot needs an engine in this process; start one with "
+                                "`with app.running():`")  # fmt: skip
         wish = Wish(
             kind=OWN, upstreams=names, tenant=tenant, lane=lane, tools=tools, key=key,
-            weight=weight, priority=priority,
+            weight=weight, priority=priority, holder=holder,
         )  # fmt: skip
-        return Slot(self.engine, wish, timeout)
+        return OwnSlot(self.engine, wish, timeout, on_lost)
 
     # ------------------------------------------------------------------ running
 

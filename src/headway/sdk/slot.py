@@ -1,18 +1,24 @@
-"""A slot: a permit for work that this program does itself, in the same order as all jobs."""
+"""A slot: a permit for work that this program does itself, in the same order as all jobs.
+
+Here it is held at an engine in this process. `headway.remote.slots` holds one at a server.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import threading
+from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from headway.core import Outcome, Permit
-from headway.core.classify import classify_exception, classify_status, outcome_of
+from headway.core.classify import classify_status, outcome_of
 from headway.engine.loop_future import LoopFuture
 from headway.engine.slots import Answer, Session, Waiter, Wish
-from headway.outcomes import Duration, Verdict, seconds
+from headway.errors import SlotLost
+from headway.outcomes import Duration, outcome_of_block, seconds
 
 if TYPE_CHECKING:
     from headway.engine import Engine
@@ -20,10 +26,49 @@ if TYPE_CHECKING:
 INF = float("inf")
 
 
-class Slot:
-    """`with app.slot("files.example.com", tenant=ip):` or `async with`. One use each."""
+class Slot(Protocol):
+    """`with app.slot("files.example.com", tenant=ip) as slot:` or `async with`. One use each.
 
-    def __init__(self, engine: Engine, wish: Wish, timeout: Duration | None) -> None:
+    `lost` is set when the slot is not held any more although the block goes on; leaving the block
+    raises `SlotLost` then.
+    """
+
+    @property
+    def lost(self) -> threading.Event: ...
+
+    @property
+    def fence(self) -> int: ...
+
+    @property
+    def upstream(self) -> str | None: ...
+
+    def report(self, status: int, retry_after: Duration | None = None) -> None:
+        """What the upstream answered: 429 and its like close it for everybody."""
+
+    def __enter__(self) -> Slot: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...  # fmt: skip
+
+    async def __aenter__(self) -> Slot: ...
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...  # fmt: skip
+
+
+class OwnSlot:
+    """At an engine of this process, which keeps it for as long as the block runs."""
+
+    def __init__(
+        self, engine: Engine, wish: Wish, timeout: Duration | None,
+        on_lost: Callable[[], None] | None = None,
+    ) -> None:  # fmt: skip
+        self.lost = threading.Event()
+        self._on_lost = on_lost
         self._engine = engine
         self._desk = engine.brain.slots
         self._wish = wish
@@ -53,7 +98,7 @@ class Slot:
 
     # ------------------------------------------------------------------ taking
 
-    def __enter__(self) -> Slot:
+    def __enter__(self) -> OwnSlot:
         waiter: Future[Answer] = Future()
         self._ask(waiter)
         try:
@@ -68,7 +113,7 @@ class Slot:
             raise
         return self
 
-    async def __aenter__(self) -> Slot:
+    async def __aenter__(self) -> OwnSlot:
         waiter = LoopFuture(missed=self._give_up)
         self._ask(waiter)
         try:
@@ -129,7 +174,7 @@ class Slot:
     ) -> None:  # fmt: skip
         done: Future[bool] = Future()
         self._release(done, self._outcome or outcome_of_block(error))
-        done.result()
+        self._given_back(done.result(), error)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None,
@@ -137,15 +182,13 @@ class Slot:
     ) -> None:  # fmt: skip
         done = LoopFuture()
         self._release(done, self._outcome or outcome_of_block(error))
-        await done
+        self._given_back(await done, error)
 
-
-def outcome_of_block(error: BaseException | None) -> Outcome:
-    """How the work under a slot ended."""
-    if error is None:
-        return Outcome.ok()
-    if isinstance(error, Verdict):
-        return error.outcome()
-    if isinstance(error, Exception):
-        return outcome_of(classify_exception(error), error=type(error).__name__)
-    return Outcome.cancelled()
+    def _given_back(self, accepted: bool, error: BaseException | None) -> None:
+        if accepted:
+            return
+        self.lost.set()
+        if self._on_lost is not None:
+            self._on_lost()
+        if error is None:
+            raise SlotLost(f"{self._session!r} was not held any more when it was given back")

@@ -88,7 +88,7 @@ class SlotDesk(Standing):
             self.tell(before, Answer("pending", session))
         session.seen_at = now
         if session.phase is Phase.GRANTED:
-            self._claim(session, waiter, now)
+            self._claim(session, waiter, until, now)
             return
         if now >= session.deadline:
             self.tell(waiter, Answer("timeout", session))
@@ -100,16 +100,20 @@ class SlotDesk(Standing):
             self._throttle(session, now)
             return
         session.waiter, session.until = waiter, until
-        if session.ticket is None:
+        if not session.lined_up:
             self.line_up(session, now)
         self._arm(session)
 
-    def _claim(self, session: Session, waiter: Waiter, now: float) -> None:
+    def _claim(self, session: Session, waiter: Waiter, until: float, now: float) -> None:
         """The client hears of a grant that came while it was away, or hears of it once more."""
         permit = session.permit
         assert permit is not None
         if permit.expires_at <= now:
-            self.tell(waiter, Answer("unknown"))
+            if session.claimed:
+                self.tell(waiter, Answer("unknown"))
+            else:  # nobody took it in time: it waits again from this turn on, and is here
+                session.waiter, session.until = waiter, until
+                self.core.heartbeat(session, permit.fence, now)
             return
         if not session.claimed:
             session.claimed = True
@@ -130,6 +134,7 @@ class SlotDesk(Standing):
             self._arm(session)
         elif session.heard is waiter and session.permit is not None and session.claimed:
             self._unclaim(session, session.permit, now)  # nobody was there to hear of it
+            self.write(session)
 
     def leave(self, session: Session, now: float) -> str:
         """The client wants no slot any more; one that it was granted is free again."""
@@ -170,10 +175,10 @@ class SlotDesk(Standing):
         ends_at = self.core.heartbeat(session, fence, now)
         if ends_at is None:
             return None
+        session.lease_end = ends_at
         if not session.claimed:
             session.claimed = True
             self.write(session)
-        session.lease_end = ends_at
         return ends_at
 
     def renew_own(self, now: float) -> None:
@@ -221,6 +226,7 @@ class SlotDesk(Standing):
         """Kept for a moment for a client that is not there."""
         session.claimed = False
         permit.expires_at = min(permit.expires_at, now + session.wish.terms.claim_s)
+        session.lease_end = permit.expires_at
         self.core.leases.renewed(permit)
 
     def _over(self, session: Session, change: Change) -> None:
@@ -236,6 +242,9 @@ class SlotDesk(Standing):
             self.end(session)
         elif session.claimed:
             self.reclaim(session, change.at)
+        elif session.late:  # it was not taken, and is not wanted
+            self.tell_waiter(session, Answer("cancelled", session))
+            self.end(session)
         else:
             self._wait_again(session, change.at)
 
@@ -244,6 +253,8 @@ class SlotDesk(Standing):
         session.phase = Phase.WAITING
         session.permit, session.fence = None, 0
         self.enter_host(session, now)
+        if session.waiter is not None:
+            self.line_up(session, now)
         self.write(session)
         self._arm(session)
 
@@ -260,7 +271,7 @@ class SlotDesk(Standing):
             self._fresh.clear()
         if self.hosts.waiting and self.core.admission.touched:
             for gate in list(self.core.admission.touched):
-                if gate.kind == UPSTREAM and gate.name in self.hosts.waiting:
+                if gate.opens_at > now and gate.kind == UPSTREAM:
                     self._send_away(gate.name, now)
 
     # ------------------------------------------------------------------ time
@@ -299,7 +310,7 @@ class SlotDesk(Standing):
         elif now >= session.seen_at + session.wish.terms.idle_s:
             self._time_out(session, now)
             return
-        elif session.ticket is not None and now >= session.seen_at + session.wish.terms.claim_s:
+        elif session.lined_up and now >= session.seen_at + session.wish.terms.claim_s:
             self.step_out(session, now)
             self.leave_lobby(session, now)
         self._arm(session)
@@ -330,7 +341,8 @@ class SlotDesk(Standing):
         return Answer("throttled", session, None, None, until, status, why) if until else None
 
     def _send_away(self, name: str, now: float) -> None:
-        for session in list(self.hosts.waiting[name].waiting):
+        host = self.hosts.waiting.get(name)
+        for session in () if host is None else list(host.waiting):
             shut = self._shut(session, now) if session.waiter is not None else None
             if shut is not None:
                 self.tell_waiter(session, shut)

@@ -151,8 +151,11 @@ class Hosts:
 
     def remember(self, name: str, tenant: str, state: dict[str, Any]) -> None:
         """What a gate knew before the restart, for when somebody comes to it."""
-        if "limits" in state:
-            self._memories[name, tenant] = {"limits": state["limits"]}
+        gate = self._brain.core.gates.get(UPSTREAM, name, tenant=tenant or None)
+        known = {limit.name for limit in gate.limits}  # that have it back already
+        kept = {of: each for of, each in state.get("limits", {}).items() if of not in known}
+        if kept:
+            self._memories[name, tenant] = {"limits": kept}
 
     def at(self, name: str) -> Host:
         host = self.waiting.get(name)

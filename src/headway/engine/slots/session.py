@@ -101,6 +101,7 @@ class Session:
         "host",
         "late",
         "lease_end",
+        "lined_up",
         "number",
         "permit",
         "phase",
@@ -123,6 +124,7 @@ class Session:
         self.waiter: Waiter | None = None  # its request, while there is one
         self.until = INF  # when that is to be answered in any case
         self.ticket: Ticket | None = None  # what stands in line for it
+        self.lined_up = False  # it stands in line, or in the lobby before it
         self.seq = 0
         self.host: Any = None  # a Host, for those that have one
         self.permit: Permit | None = None
@@ -147,7 +149,9 @@ class Session:
         return f"{self.number:x}.{self.fence:x}.{self.wish.secret}"
 
     def knows(self, secret: str) -> bool:
-        return bool(secret) and compare_digest(secret.encode(), self.wish.secret.encode())
+        return bool(secret) and compare_digest(
+            secret.encode(errors="replace"), self.wish.secret.encode()
+        )
 
     @property
     def deadline(self) -> float:
@@ -159,7 +163,7 @@ class Session:
         terms = self.wish.terms
         if self.waiter is not None:
             return min(self.until, self.deadline)
-        gone_s = terms.claim_s if self.ticket is not None else terms.idle_s
+        gone_s = terms.claim_s if self.lined_up else terms.idle_s
         return min(self.seen_at + gone_s, self.deadline)
 
 

@@ -20,6 +20,7 @@ class Standing(Keeping):
         self.hosts = hosts
 
     def line_up(self, session: Session, now: float) -> None:
+        session.lined_up = True
         lobby = None if session.host is None else session.host.lobby
         if lobby is None:
             self._stand(session, now)
@@ -32,7 +33,9 @@ class Standing(Keeping):
 
     def _stand(self, session: Session, now: float) -> None:
         session.ticket = ticket = session.wish.ticket(session)
-        if session.seq:  # it stood here before
+        if session.host is not None:
+            session.seq = session.seq or session.number  # its limits are the lobby's, and quiet
+        if session.seq:  # it stood here before, or might have
             ticket.seq = session.seq
             self.core.replay(ticket, State.QUEUED, now, since=session.created_at)
         else:
@@ -56,6 +59,7 @@ class Standing(Keeping):
                 self._stand(each, now)
 
     def leave_host(self, session: Session, now: float) -> None:
+        session.lined_up = False
         if session.host is not None:
             self.leave_lobby(session, now)
             session.host.leave(session)
@@ -63,6 +67,7 @@ class Standing(Keeping):
 
     def leave_lobby(self, session: Session, now: float) -> None:
         """Its place in line is somebody else's."""
+        session.lined_up = False
         lobby = None if session.host is None else session.host.lobby
         if lobby is not None:
             for each in lobby.leave(session, session.wish.tenant):
