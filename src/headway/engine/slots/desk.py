@@ -108,6 +108,9 @@ class SlotDesk(Standing):
         """The client hears of a grant that came while it was away, or hears of it once more."""
         permit = session.permit
         assert permit is not None
+        if permit.fence not in self.core.leases.permits:  # it was given back in this very turn
+            self.tell(waiter, Answer("unknown"))
+            return
         if permit.expires_at <= now:
             if session.claimed:
                 self.tell(waiter, Answer("unknown"))
@@ -180,10 +183,6 @@ class SlotDesk(Standing):
             session.claimed = True
             self.write(session)
         return ends_at
-
-    def renew_own(self, now: float) -> None:
-        """Whoever holds a slot in this process is alive while it is."""
-        self.core.renew(self.own, now)
 
     # ------------------------------------------------------------------ what the core decides
 
