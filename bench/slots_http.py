@@ -216,8 +216,12 @@ class ReleaseBody(AcquireBody):
 
 
 bare = FastAPI()
-TOKEN = "00000000-0000-4000-8000-000000000000"  # as long as the real ones are
-GRANTED = {"result": "granted", "slotToken": TOKEN, "queryToken": TOKEN}
+SIGNED = "0123456789abcdefghijkl"  # with the numbers, as long as the real tokens are
+GRANTED = {
+    "result": "granted",
+    "slotToken": f"100000.100001.{SIGNED}",
+    "queryToken": f"100000.{SIGNED}",
+}
 OK = {"result": "ok"}
 
 

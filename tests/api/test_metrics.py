@@ -14,7 +14,14 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from headway import __version__
-from headway.api.metrics import MAX_GATES, MAX_LABEL, Exposition, GateReading
+from headway.api.metrics import (
+    MAX_GATES,
+    MAX_LABEL,
+    MAX_UPSTREAMS,
+    Exposition,
+    GateReading,
+    SlotsReading,
+)
 from headway.engine.meters import MAX_NAMES, Meters
 
 INF = float("inf")
@@ -32,6 +39,11 @@ class Numbers:
                 GateReading("lane", "quick", 1, 0.0, {"declared": INF}),
                 GateReading("upstream", "paused.example", 0, INF, {}),
             ],
+            "slots": SlotsReading(
+                {("lease", "waiting"): 3, ("fairqueue", "absent"): 1},
+                {"created": 9, "granted": 6},
+                [("example.org", 4, 2, 1.5), ("calm.example", 1, 0, 0.0)],
+            ),
             "sse_clients": 4,
             "takers_waiting": 2,
             "last_event": 4711,
@@ -50,6 +62,9 @@ class Numbers:
 
     def gates(self) -> Iterable[GateReading]:
         return self._value("gates")  # type: ignore[no-any-return]
+
+    def slots(self) -> SlotsReading:
+        return self._value("slots")  # type: ignore[no-any-return]
 
     def sse_clients(self) -> int:
         return int(self._value("sse_clients"))
@@ -95,6 +110,7 @@ def test_what_was_metered_is_on_the_page() -> None:
     meters.pushed_back("example.org")
     meters.lost_lease()
     meters.committed(0.002)
+    meters.slot_granted(0.3)
 
     found = samples(Exposition(meters, Numbers()))
 
@@ -111,6 +127,9 @@ def test_what_was_metered_is_on_the_page() -> None:
     assert value(found, "headway_wait_seconds_bucket", lane="quick", le="+Inf") == 2
     assert value(found, "headway_wait_seconds_count", lane="quick") == 2
     assert value(found, "headway_wait_seconds_sum", lane="quick") == pytest.approx(7_200.2)
+    assert value(found, "headway_slot_wait_seconds_bucket", le="0.25") == 0
+    assert value(found, "headway_slot_wait_seconds_bucket", le="0.5") == 1
+    assert value(found, "headway_slot_wait_seconds_sum") == pytest.approx(0.3)
     assert value(found, "headway_run_seconds_count", type="scan") == 2
     assert value(found, "headway_commit_seconds_bucket", le="0.0025") == 1
     assert value(found, "headway_commit_seconds_bucket", le="0.001") == 0
@@ -132,6 +151,14 @@ def test_what_the_sources_say_is_on_the_page() -> None:
     assert value(found, "headway_gate_closed_seconds", **paused) == INF
     without_limit = [key for key in found if key[0] == "headway_gate_limit" and "lane" in str(key)]
     assert not without_limit
+    assert value(found, "headway_slot_sessions", kind="lease", state="waiting") == 3
+    assert value(found, "headway_slot_sessions", kind="fairqueue", state="absent") == 1
+    assert value(found, "headway_slots_total", event="created") == 9
+    assert value(found, "headway_slots_total", event="granted") == 6
+    assert value(found, "headway_slot_reclaimed", upstream="example.org") == 4
+    assert value(found, "headway_slot_outlived", upstream="example.org") == 2
+    assert value(found, "headway_slot_outlived_seconds", upstream="example.org") == 1.5
+    assert value(found, "headway_slot_outlived", upstream="calm.example") == 0
     assert value(found, "headway_sse_clients") == 4
     assert value(found, "headway_takers_waiting") == 2
     assert value(found, "headway_events_last") == 4711
@@ -196,6 +223,7 @@ def test_names_and_help_follow_the_conventions() -> None:
     [
         ("jobs", "headway_jobs", "jobs"),
         ("gates", "headway_leases", "gates"),
+        ("slots", "headway_slot_sessions", "slots"),
         ("sse_clients", "headway_sse_clients", "sse_clients"),
         ("last_event", "headway_events_last", "events_last"),
         ("store_up", "headway_store_up", "store_up"),
@@ -243,6 +271,7 @@ def test_no_name_can_spoil_the_page() -> None:
     sources = Numbers(
         jobs=[(name, "queued", 1) for name in names] * 2,
         gates=[GateReading("upstream", name, 1, 0.0, {"declared": 1}) for name in names] * 2,
+        slots=SlotsReading({}, {}, [(name, 1, 1, 1.0) for name in names] * 2),
     )
 
     exposition = Exposition(meters, sources)
@@ -254,6 +283,8 @@ def test_no_name_can_spoil_the_page() -> None:
     for metric in ("headway_pushbacks_total", "headway_ended_total"):
         assert sum(n for (name, _), n in found.items() if name == metric) == len(names)
     assert sum(n for (name, _), n in found.items() if name == "headway_jobs") == 2 * len(names)
+    outlived = [n for (name, _), n in found.items() if name == "headway_slot_outlived"]
+    assert sum(outlived) == 2 * len(names)
     assert all(len(v) <= MAX_LABEL + 1 for _, labels in found for _, v in labels)
     assert "Canary" not in exposition.render()[0].decode()
     assert list(parse_open_metrics(exposition.render("application/openmetrics-text")[0].decode()))
@@ -263,6 +294,7 @@ def test_there_are_only_so_many_names() -> None:
     sources = Numbers(
         jobs=[(f"lane-{n}", "queued", 1) for n in range(1_000)],
         gates=[GateReading("upstream", f"u{n}", 0, 0.0, {}) for n in range(MAX_GATES + 5)],
+        slots=SlotsReading({}, {}, [(f"u{n}", 2, 1, 0.5) for n in range(1_000)]),
     )
 
     found = samples(Exposition(Meters(), sources))
@@ -271,6 +303,8 @@ def test_there_are_only_so_many_names() -> None:
     assert value(found, "headway_jobs", lane="other", state="queued") == 1_000 - MAX_NAMES
     assert sum(name == "headway_leases" for name, _ in found) == MAX_GATES
     assert value(found, "headway_gates_left_out") == 5
+    assert sum(name == "headway_slot_outlived" for name, _ in found) == MAX_UPSTREAMS + 1
+    assert value(found, "headway_slot_outlived", upstream="other") == 1_000 - MAX_UPSTREAMS
 
 
 def test_two_servers_in_one_process_have_a_page_each() -> None:

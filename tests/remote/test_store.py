@@ -244,9 +244,9 @@ def test_names_may_have_any_characters(app: App, heard: Recorder) -> None:
     assert heard.requests[-1].url.raw_path == b"/api/schedules/a%20b%2Fc%3Fd"
 
 
-def test_slots_are_not_there_yet(app: App) -> None:
-    with pytest.raises(errors.EngineStopped, match="over HTTP yet"):
-        app.slot("x.example")
+def test_a_slot_asks_for_nothing_before_it_is_entered(app: App, heard: Recorder) -> None:
+    app.slot("x.example")
+    assert not heard.requests
 
 
 # ---------------------------------------------------------------------- what it is

@@ -16,6 +16,9 @@ NO_ACTION = {
     "POST /api/jobs", "POST /api/work/put", "POST /api/requests/enqueue", "POST /api/batches",
     "POST /api/work/take", "POST /api/work/heartbeat", "POST /api/work/complete",
     "POST /api/work/{id}/heartbeat", "POST /api/work/{id}/complete",
+    "POST /api/slots", "POST /api/slots/{id}/poll", "POST /api/slots/{id}/renew",
+    "POST /api/slots/{id}/report", "POST /api/slots/{id}/release",
+    "POST /api/slots/renew", "POST /api/slots/release",
 }  # fmt: skip
 NEEDS: dict[str, list[str]] = {"resume": ["pause"], "retry": ["cancel"]}
 GATES = ("lanes", "upstreams", "tools", "types")
@@ -85,6 +88,12 @@ def _hello(api: Api) -> str:
     return f"upstream:{name}"
 
 
+def _end_slot(api: Api) -> str:
+    id = api.post("/api/slots", {"upstream": new_name()})["id"]
+    api.ok("DELETE", f"/api/slots/{id}")
+    return f"slot:{id}"
+
+
 def _asked(path: str, subject: str, **params: Any) -> Callable[[Api], str]:
     def act(api: Api) -> str:
         api.post(path, **params)
@@ -100,6 +109,7 @@ OTHERS: dict[str, Callable[[Api], str]] = {
     "POST /api/schedules/{name}/pause": _schedule("pause"),
     "POST /api/schedules/{name}/resume": _schedule("resume"),
     "POST /api/work/hello": _hello,
+    "DELETE /api/slots/{id}": _end_slot,
     "POST /api/queue/pause": _asked("/api/queue/pause", "lane:audited", scope="lane:audited"),
     "POST /api/queue/resume": _asked("/api/queue/resume", "lane:audited", scope="lane:audited"),
     "POST /api/queue/capacity": _asked("/api/queue/capacity", "lane:no_cookie", no_cookie=5),

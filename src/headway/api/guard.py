@@ -20,7 +20,7 @@ from headway.api.config import Config
 from headway.api.fairqueue.door import MAX_BODY, PREFIX, Door
 from headway.api.logs import access
 from headway.api.problems import Problem, answer, bug, problem_of
-from headway.api.quick import ENDPOINTS, Endpoint, Place
+from headway.api.quick import Endpoint, find
 
 logger = logging.getLogger("headway.access")
 
@@ -132,14 +132,13 @@ class Guard:
                 raise
             await answer(problem)(scope, receive, send)
             return
-        endpoint = ENDPOINTS.get((scope["method"], scope["path"]))
+        endpoint = find(scope)
         if endpoint is None:
             await self._app(scope, receive, send)
         else:
             await self._answer(endpoint, scope, receive, send)
 
     async def _answer(self, endpoint: Endpoint, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["route"] = Place(scope["path"])
         try:
             reply = await endpoint(Request(scope, receive))
         except Exception as error:

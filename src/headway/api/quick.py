@@ -3,7 +3,7 @@
 FastAPI finds the route and resolves each of its dependencies anew for every request, which takes
 longer than storing a job. These routes are found by their path at once, take the request as it is,
 and ask for the same things directly. Their bodies are validated by models and stand in the document
-like all others.
+like all others. A path may have one number in it, before its last word: `/api/slots/{id}/poll`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ValidationError
 from pydantic.json_schema import models_json_schema
+from starlette.types import Scope
 
 from headway.api.auth import Principal, allowed
 from headway.api.problems import wrong_input
@@ -33,27 +34,55 @@ class Place(NamedTuple):
 
 
 ENDPOINTS: dict[tuple[str, str], Endpoint] = {}  # by method and path
+NUMBERED: dict[tuple[str, str], Endpoint] = {}  # likewise, with {id} for the number
+ID = {
+    "name": "id",
+    "in": "path",
+    "required": True,
+    "description": "Its number.",
+    "schema": {"type": "string"},
+}
 _models: list[type[BaseModel]] = []
 
 
 def post(
-    router: APIRouter, path: str, model: type[BaseModel], *, any_method: bool = False, **about: Any
-) -> Callable[[Endpoint], Endpoint]:
+    router: APIRouter, path: str, model: type[BaseModel], *, any_method: bool = False,
+    needs_body: bool = True, **about: Any,
+) -> Callable[[Endpoint], Endpoint]:  # fmt: skip
     """A route that reads this body. `about` is for the document. `any_method`: clients need not
     have read it.
     """
     _models.append(model)
     reference = {"$ref": TEMPLATE.format(model=model.__name__)}
     content = {"application/json": {"schema": reference}}
-    extra = {"requestBody": {"required": True, "content": content}}
+    extra: dict[str, Any] = {"requestBody": {"required": needs_body, "content": content}}
+    numbered = "/{id}/" in path
+    if numbered:
+        extra["parameters"] = [ID]
 
     def register(endpoint: Endpoint) -> Endpoint:
         for method in METHODS if any_method else ("POST",):
-            ENDPOINTS[method, path] = endpoint
+            (NUMBERED if numbered else ENDPOINTS)[method, path] = endpoint
         router.post(path, openapi_extra=extra, **about)(endpoint)
         return endpoint
 
     return register
+
+
+def find(scope: Scope) -> Endpoint | None:
+    """The route that this request is for, if it is one of these; it is noted which one it is."""
+    method, path = scope["method"], scope["path"]
+    endpoint = ENDPOINTS.get((method, path))
+    if endpoint is None:
+        front, _, verb = path.rpartition("/")
+        noun, _, number = front.rpartition("/")
+        path = f"{noun}/{{id}}/{verb}"
+        endpoint = NUMBERED.get((method, path))
+        if endpoint is None:
+            return None
+        scope["path_params"] = {"id": number}
+    scope["route"] = Place(path)
+    return endpoint
 
 
 def schemas() -> dict[str, Any]:

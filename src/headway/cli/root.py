@@ -21,6 +21,7 @@ from headway.cli import (
     migrating,
     schedules,
     serving,
+    slots,
     steering,  # noqa: F401 - its commands are among those of `jobs`
     tokens,
     top,
@@ -52,6 +53,7 @@ for group in (
     gates.group("types", "Types of jobs."),
     schedules.app,
     batches.app,
+    slots.app,
 ):
     app.add_typer(group, rich_help_panel=STEER)
 app.add_typer(tokens.app, rich_help_panel=KEEP)

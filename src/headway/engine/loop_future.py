@@ -18,17 +18,17 @@ class Mailbox:
     that answers many at once does it once.
     """
 
-    __slots__ = ("_letters", "_loop", "_on_its_way")
+    __slots__ = ("_letters", "_on_its_way", "loop")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = ref(loop)
+        self.loop = ref(loop)
         self._letters: deque[tuple[LoopFuture, Any, BaseException | None]] = deque()
         self._on_its_way = False
 
     def post(self, future: LoopFuture, result: Any, error: BaseException | None) -> None:
         """From any thread."""
         self._letters.append((future, result, error))
-        loop = self._loop()
+        loop = self.loop()
         if not self._on_its_way and loop is not None:
             self._on_its_way = True
             with suppress(RuntimeError):  # it is closed: nobody is there to miss anything
@@ -45,6 +45,19 @@ class Mailbox:
 _mailboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = WeakKeyDictionary()
 
 
+_last: list[Mailbox | None] = [None]  # there is hardly ever more than one loop
+
+
+def _mailbox(loop: asyncio.AbstractEventLoop) -> Mailbox:
+    mailbox = _last[0]
+    if mailbox is None or mailbox.loop() is not loop:
+        mailbox = _mailboxes.get(loop)
+        if mailbox is None:
+            _mailboxes[loop] = mailbox = Mailbox(loop)
+        _last[0] = mailbox
+    return mailbox
+
+
 class LoopFuture:
     """To be made and awaited on the loop, and answered from any thread."""
 
@@ -52,10 +65,7 @@ class LoopFuture:
 
     def __init__(self, missed: Callable[[Any], None] | None = None) -> None:
         loop = asyncio.get_running_loop()
-        mailbox = _mailboxes.get(loop)
-        if mailbox is None:
-            _mailboxes[loop] = mailbox = Mailbox(loop)
-        self._mailbox = mailbox
+        self._mailbox = _mailbox(loop)
         self._future: asyncio.Future[Any] = loop.create_future()
         self._missed = missed  # hears, on the loop, of a result that came when nobody awaited it
         self._gone = False

@@ -327,7 +327,7 @@ class SlotRow(NamedTuple):
     created_at: float
     granted_at: float
     lease_end: float
-    claimed: int  # 0: the client has not heard of its grant yet
+    claimed: int  # 0: not heard of its grant yet; or, when reclaimed, counted as overdue
 
 
 class Brain(NamedTuple):

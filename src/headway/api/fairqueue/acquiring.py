@@ -26,7 +26,7 @@ logger = logging.getLogger("headway.fairqueue")
 
 LANE = "fairqueue"
 REPLY_S = 7.8  # clients give up after 8 s, so whatever happens they hear before
-RELEASE_S = 5.0
+DONE_S = 5.0  # for what else they say
 BAD = frozenset({429, 500, 503})
 MAX_RETRY_AFTER_S = 86_400.0
 OVERLOADED = {"result": "overloaded", "reason": "slot_handler_overloaded", "retryAfter": 30}
@@ -169,15 +169,10 @@ async def release(site: Site, body: ReleaseBody) -> None:
             at = hit_at(body.hit_upstream_at_ms, body.now, now)
             desk.release(session, fence, outcome(body.status, body.retry_after, at), now)
 
-    waiter = LoopFuture()
-    alarm = asyncio.get_running_loop().call_later(RELEASE_S, waiter.answer_here, None)
     try:
-        site.engine.ask_for(waiter, give_back)
-        await waiter
+        await _done(site, give_back)
     except HeadwayError as error:
         logger.warning("a slot could not be given back: %s", error)
-    finally:
-        alarm.cancel()
 
 
 async def report(site: Site, body: ReportBody) -> None:
@@ -194,9 +189,7 @@ async def report(site: Site, body: ReportBody) -> None:
             why = f"{body.status} pushback, Retry-After {heard.retry_after_s:g} s"
             gates.close(UPSTREAM, host, now, until=now + heard.retry_after_s, why=why)
 
-    waiter = LoopFuture()
-    site.engine.ask_for(waiter, hear)
-    await waiter
+    await _done(site, hear)
 
 
 async def cancel(site: Site, token: str | None) -> str:
@@ -212,10 +205,19 @@ async def cancel(site: Site, token: str | None) -> str:
             return "noop"  # whoever holds it has had it for long, and gives it back itself
         return "canceled" if desk.leave(session, now) == "cancelled" else "gone"
 
-    waiter = LoopFuture()
-    site.engine.ask_for(waiter, leave)
-    result: str = await waiter
+    result: str = await _done(site, leave, late="canceled")
     return result
+
+
+async def _done(site: Site, call: Callable[[float], Any], late: Any = None) -> Any:
+    """While the store is away clients hear this, since it is done as soon as the store is back."""
+    waiter = LoopFuture()
+    alarm = asyncio.get_running_loop().call_later(DONE_S, waiter.answer_here, late)
+    try:
+        site.engine.ask_for(waiter, call)
+        return await waiter
+    finally:
+        alarm.cancel()
 
 
 def outcome(status: int | None, retry_after: float | None, at: float | None) -> Outcome:

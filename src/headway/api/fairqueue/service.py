@@ -15,7 +15,7 @@ from headway.core.limits import MinHold
 from headway.engine import Engine
 from headway.engine.loop_future import LoopFuture
 from headway.engine.slots import FAIRQUEUE, Phase
-from headway.errors import HeadwayError
+from headway.errors import HeadwayError, StoreUnavailable
 from headway.net.redaction import SECRETS
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("headway.fairqueue")
 
+ANSWER_S = 7.0  # for the brain, which waits for the store
 AGAIN_S = 30.0  # until a controller that could not be reached is asked again
 RESETS = frozenset({"all", "fairqueue"})
 TARGETS = frozenset({"all", "config", "bootstrap", "fairqueue"})
@@ -166,7 +167,11 @@ class FairQueue:
 async def _done(engine: Engine, call: Any) -> Any:
     waiter = LoopFuture()
     engine.ask_for(waiter, call)
-    return await waiter
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            return await waiter
+    except TimeoutError:
+        raise StoreUnavailable("the store cannot be reached; try again when it is back") from None
 
 
 def _reset(engine: Engine, now: float) -> None:

@@ -15,6 +15,7 @@ from headway.core import Outcome, Permit
 from headway.core.change import Change
 from headway.core.kinds import UPSTREAM
 from headway.core.lifecycle import TERMINAL, Event
+from headway.engine.slots.holding import Holding
 from headway.engine.slots.hosts import Hosts
 from headway.engine.slots.session import (
     FAIRQUEUE,
@@ -25,7 +26,6 @@ from headway.engine.slots.session import (
     Waiter,
     Wish,
 )
-from headway.engine.slots.standing import Standing
 from headway.store.records import SlotRow
 
 if TYPE_CHECKING:
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 INF = float("inf")
 MAX_SESSIONS = 10_000
+MANY = 32  # places in line that are worked out in one turn
 
 
-class SlotDesk(Standing):
+class SlotDesk(Holding):
     def __init__(self, brain: Brain, hosts: Hosts) -> None:
         super().__init__(brain, hosts)
         self.max_sessions = MAX_SESSIONS
@@ -108,15 +109,13 @@ class SlotDesk(Standing):
         """The client hears of a grant that came while it was away, or hears of it once more."""
         permit = session.permit
         assert permit is not None
-        if permit.fence not in self.core.leases.permits:  # it was given back in this very turn
-            self.tell(waiter, Answer("unknown"))
+        over = permit.expires_at <= now
+        if over and not session.claimed:  # it waits again from this turn on, and is here
+            session.waiter, session.until = waiter, until
+            self.core.heartbeat(session, permit.fence, now)
             return
-        if permit.expires_at <= now:
-            if session.claimed:
-                self.tell(waiter, Answer("unknown"))
-            else:  # nobody took it in time: it waits again from this turn on, and is here
-                session.waiter, session.until = waiter, until
-                self.core.heartbeat(session, permit.fence, now)
+        if over or permit.fence not in self.core.leases.permits:  # or given back in this turn
+            self.tell(waiter, Answer("unknown"))
             return
         if not session.claimed:
             session.claimed = True
@@ -148,41 +147,6 @@ class SlotDesk(Standing):
         if session.phase is Phase.GRANTED:
             return "cancelled" if self.release(session, session.fence, RETURNED, now) else "gone"
         return "gone"
-
-    # ------------------------------------------------------------------ holding
-
-    def release(self, session: Session, fence: int, outcome: Outcome, now: float) -> bool:
-        """A holder gives its slot back. False: the lease was over, and somebody else may have it;
-        that the holder went on is counted.
-        """
-        if session.phase is Phase.RECLAIMED:
-            self.outlived(session, now)
-            return False
-        if session.phase is not Phase.GRANTED or session.fence != fence:
-            return False
-        if self.core.finish(session, fence, outcome, now) is None:
-            session.late = True  # its lease ends in this very turn
-            return False
-        return True
-
-    def renew(
-        self, session: Session, fence: int, lease_s: float | None, now: float
-    ) -> float | None:
-        """Prolong a lease. When it ends; None: it is over."""
-        permit = session.permit
-        if session.phase is not Phase.GRANTED or permit is None or permit.fence != fence:
-            return None
-        if lease_s is not None:
-            permit.lease_s = lease_s
-        session.seen_at = now
-        ends_at = self.core.heartbeat(session, fence, now)
-        if ends_at is None:
-            return None
-        session.lease_end = ends_at
-        if not session.claimed:
-            session.claimed = True
-            self.write(session)
-        return ends_at
 
     # ------------------------------------------------------------------ what the core decides
 
@@ -276,8 +240,11 @@ class SlotDesk(Standing):
     # ------------------------------------------------------------------ time
 
     def on_time(self, now: float) -> None:
-        calendar = self._calendar
-        while calendar and calendar[0][0] <= now:
+        """Saying where somebody stands takes time in proportion to who else does, so one turn does
+        it for so many only; the next comes at once.
+        """
+        calendar, self.explained = self._calendar, 0
+        while calendar and calendar[0][0] <= now and self.explained < MANY:
             at, _, session = heappop(calendar)
             if at == session.armed_at:
                 session.armed_at = INF
@@ -372,7 +339,7 @@ class SlotDesk(Standing):
         """The requests that wait are answered; their sessions wait on."""
         for session in self.sessions.values():
             if session.waiter is not None and session.wish.kind != OWN:
-                self.tell_waiter(session, Answer("pending", session, None, self.place(session)))
+                self.tell_waiter(session, Answer("pending", session))
                 session.seen_at = now
                 self._arm(session)
 

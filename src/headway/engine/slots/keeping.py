@@ -37,6 +37,7 @@ class Keeping:
         self.brain = brain
         self.core = brain.core
         self.sessions: dict[int, Session] = {}  # that wait or hold
+        self.explained = 0  # in this turn
         self.own: dict[int, None] = {}  # fences that are held in this process
         self.reclaimed: dict[int, Session] = {}  # in the order of their ends
         self.counted = {kind: Counts() for kind in (OWN, LEASE, FAIRQUEUE)}
@@ -68,6 +69,7 @@ class Keeping:
         """Why it waits, for clients that want to know."""
         if session.wish.kind != LEASE or session.ticket is None:
             return None
+        self.explained += 1
         return self.core.explain(session, self.core.now)
 
     # ------------------------------------------------------------------ telling
@@ -107,7 +109,7 @@ class Keeping:
             session.created_at,
             session.granted_at,
             session.lease_end,
-            1 if session.claimed else 0,
+            1 if session.claimed and not session.overdue else 0,
         ))  # fmt: skip
 
     def end(self, session: Session) -> None:
@@ -134,17 +136,19 @@ class Keeping:
         self._say(session, "slot_reclaimed", f"held for {now - session.granted_at:.1f} s", now)
         if session.late:
             self.outlived(session, now)
+            self.forget_late(session)
 
     def outlived(self, session: Session, now: float) -> None:
         """A holder is heard of after its lease: until now there was one more than allowed."""
-        if self.reclaimed.pop(session.number, None) is None:
+        if session.overdue:
             return
+        session.overdue = True
         over_s = max(0.0, now - session.lease_end)
         self.counted[session.wish.kind].outlived += 1
         overshoot = self._at(session)
         overshoot.outlived += 1
         overshoot.outlived_s += over_s
-        self.end(session)
+        self.write(session)
         self._say(session, "slot_outlived", f"by {over_s:.1f} s", now)
 
     def _at(self, session: Session) -> Overshoot:
@@ -166,6 +170,10 @@ class Keeping:
         whose = f"{session!r} of {wish.tenant or 'no tenant'}"
         self.brain.record(now, event, subject=subject, detail=f"{whose} {detail}")
 
+    def forget_late(self, session: Session) -> None:
+        if self.reclaimed.pop(session.number, None) is not None:
+            self.end(session)
+
     def forget(self, now: float) -> None:
         """Holders that were never heard of again."""
         late = self.reclaimed
@@ -173,8 +181,7 @@ class Keeping:
             session = next(iter(late.values()))
             if len(late) <= MAX_LATE and session.ended_at > now - LATE_S:
                 break
-            del late[session.number]
-            self.end(session)
+            self.forget_late(session)
 
     # ------------------------------------------------------------------ after a restart
 
@@ -226,5 +233,6 @@ def _session(row: SlotRow, now: float) -> Session:
     session.granted_at, session.lease_end = row.granted_at, row.lease_end
     session.ended_at = row.lease_end
     session.claimed = bool(row.claimed)
+    session.overdue = session.phase is Phase.RECLAIMED and not row.claimed
     session.stored = True
     return session

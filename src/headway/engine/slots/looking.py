@@ -99,6 +99,7 @@ REASONS = {
     "absent": "its client has been away for too long to be waited for",
     "lobby": "as many as may stand in line already",
     "asked_again": "another request waits for it now",
+    "stopping": "the server is about to stop",
 }
 
 

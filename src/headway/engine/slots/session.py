@@ -8,6 +8,7 @@ from secrets import token_urlsafe
 from typing import Any, Literal, NamedTuple, Protocol
 
 import msgspec
+from msgspec import structs
 
 from headway.core import Permit, Ticket
 from headway.core.explain import Explanation
@@ -103,6 +104,7 @@ class Session:
         "lease_end",
         "lined_up",
         "number",
+        "overdue",
         "permit",
         "phase",
         "seen_at",
@@ -133,7 +135,8 @@ class Session:
         self.upstream: str | None = None  # where it was granted
         self.granted_at = self.lease_end = self.ended_at = 0.0
         self.heard: Waiter | None = None  # the request that was told of it
-        self.late = False  # its holder spoke when the lease was over
+        self.late = False  # its holder gave it back in the turn in which the lease ended
+        self.overdue = False  # it was heard of after its lease, and is counted
         self.stored = False
         self.armed_at = INF
 
@@ -152,6 +155,12 @@ class Session:
         return bool(secret) and compare_digest(
             secret.encode(errors="replace"), self.wish.secret.encode()
         )
+
+    def lend(self, lease_s: float) -> None:
+        """From now on its leases last so long."""
+        if lease_s != self.wish.terms.lease_s:
+            terms = structs.replace(self.wish.terms, lease_s=lease_s)
+            self.wish = structs.replace(self.wish, terms=terms)
 
     @property
     def deadline(self) -> float:

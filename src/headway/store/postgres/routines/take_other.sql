@@ -40,7 +40,7 @@ begin
             (v ->> 8)::smallint
         from jsonb_array_elements(rest -> 'slots') as v
         on conflict (number) do update set phase = excluded.phase, fence = excluded.fence,
-            upstream = excluded.upstream, granted_at = excluded.granted_at,
+            upstream = excluded.upstream, wish = excluded.wish, granted_at = excluded.granted_at,
             lease_end = excluded.lease_end, claimed = excluded.claimed;
     end if;
     if rest ? 'slots_gone' then
