@@ -362,6 +362,7 @@ def check_metrics(clients: Clients) -> None:
 
 
 def test_a_lease_that_is_over_is_somebody_elses_and_its_holder_is_counted(clients: Clients) -> None:
+    assert clients.release(clients.ask())
     late = clients.ask(lease_s=1, tenant="late")
     waiting = clients.wait()
     with clients.waiting(waiting) as asked:

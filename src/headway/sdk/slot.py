@@ -67,7 +67,7 @@ class OwnSlot:
         self, engine: Engine, wish: Wish, timeout: Duration | None,
         on_lost: Callable[[], None] | None = None,
     ) -> None:  # fmt: skip
-        self.lost = threading.Event()
+        self._lost: threading.Event | None = None
         self._on_lost = on_lost
         self._engine = engine
         self._desk = engine.brain.slots
@@ -76,6 +76,12 @@ class OwnSlot:
         self._session: Session | None = None
         self._permit: Permit | None = None
         self._outcome: Outcome | None = None
+
+    @property
+    def lost(self) -> threading.Event:
+        if self._lost is None:  # hardly anybody asks, and slots are taken often
+            self._lost = threading.Event()
+        return self._lost
 
     @property
     def fence(self) -> int:
