@@ -16,7 +16,8 @@ from headway import App
 from headway.api.config import Config
 from headway.api.problems import Problem
 from headway.api.site import Site
-from headway.api.slotting import GONE, Waiting, in_turn
+from headway.api.slot_waiting import GONE
+from headway.api.slotting import Waiting, in_turn
 from headway.engine.slots import LEASE, Answer, Phase, Session, Wish
 from tests.hands.kit import WAIT_S
 

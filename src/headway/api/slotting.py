@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,24 +10,22 @@ from typing import Any, NamedTuple, TypeVar
 from fastapi import Request, Response
 
 from headway.api.auth import Principal
-from headway.api.hanging_up import Watch
 from headway.api.problems import Problem
 from headway.api.site import Reply, Site
 from headway.api.slot_bodies import SlotReleaseBody, SlotReportBody, SlotWishBody
 from headway.api.slot_views import granted_view, pending_view
+from headway.api.slot_waiting import SlotRequest
 from headway.core import Outcome, Refused
 from headway.core.classify import classify_status, outcome_of
 from headway.core.ticket import Traffic
 from headway.engine import Engine
 from headway.engine.loop_future import LoopFuture
 from headway.engine.slots import LEASE, OWN, Answer, Phase, Session, SlotDesk, Terms, Wish
-from headway.errors import HeadwayError
 from headway.net.redaction import redact
 
 logger = logging.getLogger("headway.api")
 
 T = TypeVar("T")
-GONE = Answer("gone")
 
 
 def wish_of(body: SlotWishBody, tenant: str, lease_s: float) -> Wish:
@@ -86,25 +83,20 @@ async def in_turn(engine: Engine, call: Callable[[float], T]) -> T:
 
 
 class Waiting:
-    """One request that waits for a slot. Who hangs up may come back by the number of its slot; if
-    nobody has heard of that number yet, nobody will.
-    """
+    """For a slot that is named by its number."""
 
     def __init__(self, site: Site, request: Request) -> None:
         self._site = site
         self._request = request
-        self._engine = site.engine
-        self._desk = site.engine.brain.slots
-        self._session: Session | None = None
-        self._known = False  # the client knows the number
-        self._waiter = LoopFuture(missed=self._missed)
 
     async def open(self, wish: Wish, wait_s: float) -> Answer:
+        asked = SlotRequest(self._site, self._request, known=False)
+
         def ask(now: float) -> None:
-            self._session = self._desk.open(wish, self._waiter, self._until(wait_s, now), now)
+            asked.session = asked.desk.open(wish, asked.waiter, asked.until(wait_s, now), now)
 
         try:
-            return await self._answer(ask)
+            return await self._answer(asked, ask)
         except Refused as error:
             raise Problem(429, f"{error}; try again later", kind="queue-full",
                           headers={"Retry-After": "5"}) from error  # fmt: skip
@@ -112,18 +104,16 @@ class Waiting:
             raise _wrong(str(error)) from error
 
     async def poll(self, number: int, tenant: str | None, wait_s: float) -> Answer:
+        asked = SlotRequest(self._site, self._request, known=True)
+
         def ask(now: float) -> None:
-            session = self._session = lease_of(self._desk, number, tenant)
-            self._desk.poll(session, self._waiter, self._until(wait_s, now), now)
+            asked.session = lease_of(asked.desk, number, tenant)
+            asked.desk.poll(asked.session, asked.waiter, asked.until(wait_s, now), now)
 
-        self._known = True
-        return await self._answer(ask)
+        return await self._answer(asked, ask)
 
-    def _until(self, wait_s: float, now: float) -> float:
-        return now if self._site.stopping else now + wait_s
-
-    async def _answer(self, ask: Callable[[float], None]) -> Answer:
-        site, waiter = self._site, self._waiter
+    async def _answer(self, asked: SlotRequest, ask: Callable[[float], None]) -> Answer:
+        site = self._site
         if site.stopping:
             raise Problem(503, "the server is stopping; ask again when it is back",
                           kind="unavailable", headers={"Retry-After": "1"})  # fmt: skip
@@ -131,43 +121,10 @@ class Waiting:
             raise Problem(503, f"{site.slot_waiters} requests wait for slots already; try again",
                           kind="busy", headers={"Retry-After": "5"})  # fmt: skip
         site.slot_waiters += 1
-        watch = Watch(self._request, self._hung_up)
         try:
-            self._engine.ask_for(waiter, ask, later=True)
-            answer: Answer = await waiter
-        except asyncio.CancelledError:
-            self._hung_up()
-            raise
+            return await asked.answer(ask)
         finally:
             site.slot_waiters -= 1
-            watch.end()
-        if answer is not GONE and watch.hung_up():
-            self._leave()
-        return answer
-
-    def _hung_up(self) -> None:
-        if self._waiter.cancel():
-            self._leave()
-        self._waiter.answer_here(GONE)
-
-    def _missed(self, _answer: Answer) -> None:
-        """It was on its way when the client hung up."""
-        self._leave()
-
-    def _leave(self) -> None:
-        desk, waiter = self._desk, self._waiter
-
-        def leave(now: float) -> None:
-            session = self._session
-            if session is not None and self._known:
-                desk.hang_up(session, waiter, now)
-            elif session is not None:
-                desk.leave(session, now)
-
-        try:
-            self._engine.ask(leave)
-        except HeadwayError as error:
-            logger.warning("a client has hung up while it waited for a slot, and %s", error)
 
 
 def reply(site: Site, answer: Answer, number: int = 0) -> Response:

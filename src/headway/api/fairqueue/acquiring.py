@@ -1,4 +1,4 @@
-"""One request of a client of the fair queue, from its body to its answer."""
+"""What clients of the fair queue ask for, from a body to its answer."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fastapi import Request
 
 from headway.api.fairqueue.bodies import AcquireBody, ReleaseBody, ReportBody, hit_at, host_of
 from headway.api.fairqueue.profiles import IP
-from headway.api.hanging_up import Watch
 from headway.api.site import Site
+from headway.api.slot_waiting import LATE, SlotRequest
 from headway.core import Outcome
 from headway.core.kinds import UPSTREAM
 from headway.core.outcome import Kind
 from headway.engine.loop_future import LoopFuture
-from headway.engine.slots import FAIRQUEUE, Answer, Session, Wish
+from headway.engine.slots import FAIRQUEUE, Answer, Wish
 from headway.engine.slots.session import new_secret
 from headway.errors import HeadwayError
 
@@ -34,104 +34,44 @@ OVERLOADED = {"result": "overloaded", "reason": "slot_handler_overloaded", "retr
 Reply = dict[str, Any]
 
 
-class Acquiring:
-    def __init__(self, site: Site, request: Request, body: AcquireBody) -> None:
-        self._engine = site.engine
-        self._desk = site.engine.brain.slots
-        self._queue = site.fairqueue
-        self._site = site
-        self._request = request
-        self._body = body
-        self._session: Session | None = None
-        self._waiter = LoopFuture(missed=self._missed)
+async def acquire(site: Site, request: Request, body: AcquireBody) -> Reply:
+    """The first request of a client, or one more."""
+    token = body.query_token
+    asked = SlotRequest(site, request, known=token is not None)
+    ask = _first(asked, body) if token is None else _again(asked, token)
+    answer = await asked.answer(ask, REPLY_S)
+    if answer is LATE:
+        return {"result": "pending", "queryToken": token} if token else OVERLOADED
+    return reply(answer, token, site.engine.brain.clock.now())
 
-    async def run(self) -> Reply:
-        body, waiter = self._body, self._waiter
-        call = self._ask() if body.query_token is None else self._poll(body.query_token)
-        self._engine.ask_for(waiter, call, later=True)
-        late = Answer("late")
-        alarm = asyncio.get_running_loop().call_later(REPLY_S, waiter.answer_here, late)
-        watch = Watch(self._request, self._gone)
-        try:
-            answer: Answer = await waiter
-        except BaseException:
-            self._gone()
-            raise
-        finally:
-            alarm.cancel()
-            watch.end()
-        if answer is late:
-            self._leave()
-            return (
-                {"result": "pending", "queryToken": body.query_token}
-                if body.query_token
-                else OVERLOADED
-            )
-        if answer.what == "granted" and watch.hung_up():
-            self._missed(answer)
-        return reply(answer, body.query_token, self._engine.brain.clock.now())
 
-    # ------------------------------------------------------------------ in the brain's turn
+def _first(asked: SlotRequest, body: AcquireBody) -> Callable[[float], None]:
+    host = host_of(body.hostname, body.hostname_hash)
+    profile = asked.site.fairqueue.config.profile(host)
+    wish = Wish(
+        kind=FAIRQUEUE, upstreams=(host,), tenant=IP + (body.ip_bucket or "").strip(),
+        terms=profile.terms, lane=LANE, secret=new_secret(),
+    )  # fmt: skip
+    open_s = body.throttle_time_window_seconds
 
-    def _ask(self) -> Callable[[float], None]:
-        body = self._body
-        host = host_of(body.hostname, body.hostname_hash)
-        profile = self._queue.config.profile(host)
-        wish = Wish(
-            kind=FAIRQUEUE, upstreams=(host,), tenant=IP + (body.ip_bucket or "").strip(),
-            terms=profile.terms, lane=LANE, secret=new_secret(),
-        )  # fmt: skip
-        window_s, open_s = self._window_s(host), body.throttle_time_window_seconds
+    def ask(now: float) -> None:
+        if open_s is not None and 0 < open_s < MAX_RETRY_AFTER_S:
+            asked.desk.core.gates.keep_breaker_open(host, open_s, now)
+        until = asked.until(profile.window_s, now)
+        asked.session = asked.desk.open(wish, asked.waiter, until, now)
 
-        def ask(now: float) -> None:
-            if open_s is not None and 0 < open_s < MAX_RETRY_AFTER_S:
-                self._engine.brain.core.gates.keep_breaker_open(host, open_s, now)
-            self._session = self._desk.open(wish, self._waiter, now + window_s, now)
+    return ask
 
-        return ask
 
-    def _poll(self, token: str) -> Callable[[float], None]:
-        def poll(now: float) -> None:
-            session = self._session = self._desk.by_token(token)
-            window_s = 0.0
-            if session is not None:
-                window_s = self._window_s(session.wish.upstreams[0])
-            self._desk.poll(session, self._waiter, now + window_s, now)
+def _again(asked: SlotRequest, token: str) -> Callable[[float], None]:
+    def poll(now: float) -> None:
+        session = asked.session = asked.desk.by_token(token)
+        window_s = 0.0
+        if session is not None:
+            window_s = asked.site.fairqueue.config.profile(session.wish.upstreams[0]).window_s
+        asked.desk.poll(session, asked.waiter, asked.until(window_s, now), now)
 
-        return poll
-
-    def _window_s(self, host: str) -> float:
-        """How long a request waits; not at all when the server is to stop."""
-        return 0.0 if self._site.stopping else self._queue.config.profile(host).window_s
-
-    # ------------------------------------------------------------------ nobody listens any more
-
-    def _gone(self) -> None:
-        """The client has hung up while it waited."""
-        if self._waiter.cancel():
-            self._leave()
-        self._waiter.answer_here(Answer("pending", self._session))
-
-    def _missed(self, answer: Answer) -> None:
-        """An answer has come too late to be heard."""
-        if answer.what == "granted":
-            self._leave()
-
-    def _leave(self) -> None:
-        """Who has heard of its token may come back; of the others nobody knows any more."""
-        known, waiter, desk = self._body.query_token is not None, self._waiter, self._desk
-
-        def leave(now: float) -> None:
-            session = self._session
-            if session is not None and known:
-                desk.hang_up(session, waiter, now)
-            elif session is not None:
-                desk.leave(session, now)
-
-        try:
-            self._engine.ask(leave)
-        except HeadwayError as error:
-            logger.warning("a client has hung up, and %s", error)
+    return poll
 
 
 def reply(answer: Answer, token: str | None, now: float) -> Reply:

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel
 
 from headway.api import quick
-from headway.api.fairqueue.acquiring import Acquiring
+from headway.api.fairqueue.acquiring import acquire as acquire_slot
 from headway.api.fairqueue.acquiring import cancel as cancel_session
 from headway.api.fairqueue.acquiring import release as release_slot
 from headway.api.fairqueue.acquiring import report as hear_report
@@ -55,7 +55,7 @@ async def acquire(request: Request) -> Response:
     """Answers as soon as the slot is granted, and in any case within 8 seconds."""
     site, _ = whose(request, "submit")
     body = await read(request, AcquireBody)
-    return Reply(await Acquiring(site, request, body).run())
+    return Reply(await acquire_slot(site, request, body))
 
 
 @_post("/release", ReleaseBody, DoneModel, "Give a slot back", "releaseFairQueue")
