@@ -241,7 +241,6 @@ def test_who_hangs_up_while_it_polls_has_a_moment_to_come_back(queue: Queue) -> 
     assert granted(back).said["queryToken"] == token
 
 
-@pytest.mark.xfail(strict=True, reason="a grant that nobody heard of is held and rested for")
 def test_a_grant_that_nobody_heard_of_costs_nobody_anything(queue: Queue) -> None:
     """Nobody can have called the host, so there is nothing to hold back and nobody to rest."""
     hosts = [new_host("wasted"), new_host("rested")]

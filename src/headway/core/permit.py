@@ -24,6 +24,7 @@ class Permit:
         "lease_s",
         "slot_at",
         "ticket",
+        "unused",
         "upstream",
         "waited_s",
     )
@@ -41,6 +42,7 @@ class Permit:
         self.hard_end_at = granted_at  # no heartbeat extends the lease beyond this
         self.lease_s = 0.0
         self.waited_s = 0.0  # how long the ticket was queued before
+        self.unused = False  # nobody has heard of it yet, so nothing was called
         self.slot_at = 0  # the second in the lease calendar where this permit is looked at next
 
     def __repr__(self) -> str:

@@ -23,7 +23,8 @@ class Cooldown(Limit):
         self.cooldown_s = cooldown_s
 
     def given(self, now: float, permit: Permit, outcome: Outcome) -> None:
-        self.opens_at = max(self.opens_at, now + self.cooldown_s)
+        if not permit.unused:
+            self.opens_at = max(self.opens_at, now + self.cooldown_s)
 
     def adopt(self, other: Any) -> None:
         if isinstance(other, Cooldown):

@@ -27,6 +27,8 @@ class MinHold(Limit):
         self.last_free_at = -INF
 
     def keeps_until(self, now: float, permit: Permit, outcome: Outcome) -> float:
+        if permit.unused:
+            return now
         hit_at = outcome.hit_at
         if hit_at is None:
             hit_at = permit.granted_at

@@ -119,6 +119,7 @@ class SlotDesk(Holding):
             return
         if not session.claimed:
             session.claimed = True
+            permit.unused = False
             self.core.heartbeat(session, permit.fence, now)
             session.lease_end = permit.expires_at
             self.write(session)
@@ -188,6 +189,7 @@ class SlotDesk(Holding):
     def _unclaim(self, session: Session, permit: Permit, now: float) -> None:
         """Kept for a moment for a client that is not there."""
         session.claimed = False
+        permit.unused = True
         permit.expires_at = min(permit.expires_at, now + session.wish.terms.claim_s)
         session.lease_end = permit.expires_at
         self.core.leases.renewed(permit)

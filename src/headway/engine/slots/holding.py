@@ -47,6 +47,7 @@ class Holding(Standing):
         session.lease_end = ends_at
         if longer or not session.claimed:
             session.claimed = True
+            permit.unused = False
             session.lend(permit.lease_s)
             self.write(session)
         return ends_at

@@ -220,6 +220,7 @@ class Keeping:
             granted_at=min(row.granted_at, now),
             expires_at=now + wish.terms.lease_s if lasting else row.lease_end,
         )  # fmt: skip
+        session.permit.unused = not session.claimed
         session.lease_end = session.permit.expires_at
 
 
