@@ -79,6 +79,11 @@ bench-fair: install ## Measure fairness
 bench-http: install ## Measure enqueueing over HTTP (needs wrk)
 	@$(BIN)/python -m bench.http $(BENCH_FLAGS)
 
+.PHONY: bench-slots
+bench-slots: $(BENCH)/.installed ## Measure slots side by side with lease peers, and how fast a grant arrives
+	@$(BENCH)/bin/python -m bench.slots $(BENCH_FLAGS)
+	@$(BENCH)/bin/python -m bench.slot_latency
+
 .PHONY: bench
 bench: $(BENCH)/.installed ## Measure Headway side by side with its peers
 	@$(BENCH)/bin/python -m bench.peers $(BENCH_FLAGS)
