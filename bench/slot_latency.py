@@ -122,9 +122,7 @@ async def measure(
             client.close()
 
 
-async def _pass_on(
-    holders: list[Client], granted: asyncio.Queue[Client], found: Latencies
-) -> None:  # fmt: skip
+async def _pass_on(holders: list[Client], granted: asyncio.Queue[Client], found: Latencies) -> None:
     """The first gives its slot up, the next gets it; the first is the last then."""
     first = holders.pop(0)
     sent_at = time.perf_counter()

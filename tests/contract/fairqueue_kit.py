@@ -283,14 +283,19 @@ def _shared_service(store: str) -> Service:
 class Caller:
     """A client that can hang up: one connection, one request."""
 
-    def __init__(self, url: str, route: str, body: JSON, **headers: str) -> None:
+    def __init__(self, url: str, route: str, body: JSON, *, at_once: bool = False) -> None:
+        """`at_once`: its request and its end arrive together."""
         address = urlsplit(url)
         assert address.hostname is not None
         self._socket = socket.create_connection((address.hostname, address.port), PATIENCE_S)
+        if at_once:
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
         content = json.dumps(body).encode()
-        lines = {"Host": address.netloc, "Content-Length": str(len(content)), **headers}
+        lines = {"Host": address.netloc, "Content-Length": str(len(content))}
         head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self._socket.sendall(f"POST {QUEUE}/{route} HTTP/1.1\r\n{head}\r\n".encode() + content)
+        if at_once:
+            self.hang_up()
 
     def hang_up(self) -> None:
         self._socket.close()

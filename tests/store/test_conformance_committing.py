@@ -407,17 +407,50 @@ def test_a_schedule_that_is_gone_is_gone(engine: Engine) -> None:
     assert [each.name for each in engine.store.schedules()] == ["hourly"]
 
 
-def test_slots_are_held_renewed_and_gone(engine: Engine) -> None:
-    engine.commit(slots=[(7, "t7", "x.com", T0, T0 + 60), (3, "t3", None, T0, T0 + 60)])
-    engine.commit(slots=[(7, "t7", "x.com", T0, T0 + 120)])
-    assert engine.store.slots() == [
-        SlotRow(3, "t3", None, T0, T0 + 60),
-        SlotRow(7, "t7", "x.com", T0, T0 + 120),
+WISH = '{"tenant": "ip:1 \\" é \\u0000"}'
+WAITING = SlotRow(7, "waiting", 0, None, WISH, T0, 0.0, 0.0, 0)
+OWN = SlotRow(3, "granted", 2, "x.com", None, T0, T0 + 1, T0 + 61, 1)
+
+
+def test_slots_wait_are_held_and_gone(engine: Engine) -> None:
+    engine.commit(slots=[WAITING, OWN])
+    assert engine.store.slots() == [OWN, WAITING]
+
+    held = WAITING._replace(phase="granted", fence=9, upstream="x.com", granted_at=T0 + 5,
+                            lease_end=T0 + 7)  # fmt: skip
+    engine.commit(slots=[held])
+    assert engine.store.slots() == [OWN, held]
+
+    claimed = held._replace(lease_end=T0 + 65, claimed=1)
+    engine.commit(slots=[claimed])
+    assert engine.store.slots() == [OWN, claimed]
+
+    engine.commit(slots_gone=[OWN.number])
+    assert engine.store.slots() == [claimed]
+
+
+def test_what_is_said_last_of_a_slot_in_a_batch_holds(engine: Engine) -> None:
+    claimed = WAITING._replace(phase="granted", fence=9, claimed=1)
+    unheard = claimed._replace(claimed=0)
+    engine.commit(slots=[WAITING, claimed, unheard, OWN], slots_gone=[OWN.number])
+    assert engine.store.slots() == [unheard]
+
+
+def test_what_is_asked_for_may_change_but_not_since_when(engine: Engine) -> None:
+    engine.commit(slots=[WAITING])
+    engine.commit(slots=[WAITING._replace(wish="{}", created_at=T0 + 9, phase="reclaimed")])
+    [row] = engine.store.slots()
+    assert (row.wish, row.created_at, row.phase) == ("{}", T0, "reclaimed")
+
+
+def test_totals_of_slots_are_kept_by_upstream(engine: Engine) -> None:
+    engine.commit(slot_totals=[("x.com", 1, 0, 0.0), ("a.com", 2, 1, 0.5), ("", 1, 0, 0.0)])
+    engine.commit(slot_totals=[("x.com", 3, 2, 7.25)])
+    assert sorted(engine.store.slot_totals()) == [
+        ("", 1, 0, 0.0),
+        ("a.com", 2, 1, 0.5),
+        ("x.com", 3, 2, 7.25),
     ]
-
-    engine.commit(slots_gone=[7])
-
-    assert [each.fence for each in engine.store.slots()] == [3]
 
 
 # All or nothing
@@ -441,7 +474,8 @@ def everything(number: int) -> dict[str, Any]:
         "gates": [("upstream", "x", "", "{}")],
         "settings": [("cap", "x", "1", T0)],
         "schedules": [NIGHTLY],
-        "slots": [(9, "t", None, T0, T0)],
+        "slots": [OWN],
+        "slot_totals": [("x.com", 1, 0, 0.0)],
     }
 
 
@@ -459,6 +493,7 @@ def all_that_is_there(store: Store, number: int) -> tuple[Any, ...]:
         store.settings(),
         store.schedules(),
         store.slots(),
+        store.slot_totals(),
         all_jobs(store),
     )
 

@@ -141,7 +141,8 @@ def test_an_engine_whose_term_is_over_changes_nothing(store: Store, other: Store
             results=[(number, "1", T0)],
             gates=[("upstream", "x", "", "{}")],
             settings=[("cap", "x", "1", T0)],
-            slots=[(1, "t", None, T0, T0)],
+            slots=[(1, "granted", 9, "x", "{}", T0, T0, T0 + 60, 1)],
+            slot_totals=[("x", 1, 1, 0.5)],
             jobs=[job()],
         )
 
@@ -151,7 +152,7 @@ def test_an_engine_whose_term_is_over_changes_nothing(store: Store, other: Store
     assert (seen.state, seen.unique_key, seen.finished_at) == ("queued", "k", None)
     assert store.event_range() == (1, 0)
     assert (store.result(number), store.gates(), store.settings()) == (None, [], [])
-    assert store.slots() == []
+    assert (store.slots(), store.slot_totals()) == ([], [])
     other.leave()
     assert other.enter(nothing_heard)[1:] == (0, "")
 

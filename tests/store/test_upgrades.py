@@ -12,7 +12,7 @@ from headway.store import Store, open_store
 from headway.store.postgres import schema as postgres
 from headway.store.postgres.address import parse
 from headway.store.postgres.connection import connect
-from headway.store.records import BatchRow, Command, Query, Token
+from headway.store.records import BatchRow, Command, Query, SlotRow, Token
 from headway.store.sqlite import connection as sqlite
 from tests.store.kit import T0, Engine, event, put_one
 from tests.stores import postgres_place, sqlite_place
@@ -23,53 +23,56 @@ insert into jobs (id, type, lane, tenant, priority, not_before, created_at, args
 insert into events (id, at, job, event, fence, detail) values (1, {T0}, 7, 'submit', 0, '');
 insert into commands (at, verb, target, args) values ({T0}, 'pause', '7', 'null');
 insert into batches (created_at, label) values ({T0}, 'old');
+insert into slots (fence, ticket, upstream, granted_at, lease_end)
+    values (3, 'slot-3', 'x.com', {T0}, {T0} + 60);
 """
-# The newest version there was before this one.
-SQLITE_BEFORE, POSTGRES_BEFORE = 2, 1
 
 
-def old_sqlite(url: str) -> None:
+def old_sqlite(url: str, version: int) -> None:
     db = apsw.Connection(url.removeprefix("sqlite:///"))
     for number, text in sqlite.migrations():
-        if number <= SQLITE_BEFORE:
+        if number <= version:
             db.execute(text)
-    db.pragma("user_version", SQLITE_BEFORE)
+    db.pragma("user_version", version)
     db.pragma("application_id", sqlite.APPLICATION_ID)
     db.execute(ROWS)
     db.close()
 
 
-def old_postgres(url: str) -> None:
+def old_postgres(url: str, version: int) -> None:
     """With functions that fit the old tables: the new ones must take their places."""
     address = parse(url)
     with connect(address) as db:
         db.execute(f'create schema "{address.schema}"'.encode())
         for number, text in postgres.migrations():
-            if number <= POSTGRES_BEFORE:
+            if number <= version:
                 db.execute(text.encode())
         for text in postgres.routines():
             if "function read_json" not in text:
                 db.execute(text.replace(", subject, who)", ", subject)")
                            .replace(", v ->> 7, v ->> 8", ", v ->> 7").encode())  # fmt: skip
-        mark = f"headway schema version {POSTGRES_BEFORE}"
+        mark = f"headway schema version {version}"
         db.execute(f"comment on schema \"{address.schema}\" is '{mark}'".encode())
         db.execute(ROWS.encode())
         db.execute("update brain set last_event = 1")
         db.execute("select setval(pg_get_serial_sequence('jobs', 'id'), 7)")
 
 
-OLD: dict[str, tuple[Callable[[Path], str], Callable[[str], None]]] = {
-    "sqlite": (sqlite_place, old_sqlite),
-    "postgres": (postgres_place, old_postgres),
+# Every version that anybody may have, by the number of its last migration.
+OLD: dict[str, tuple[Callable[[Path], str], Callable[[str, int], None], int]] = {
+    "sqlite-2": (sqlite_place, old_sqlite, 2),
+    "sqlite-3": (sqlite_place, old_sqlite, 3),
+    "postgres-1": (postgres_place, old_postgres, 1),
+    "postgres-2": (postgres_place, old_postgres, 2),
 }
 
 
 @pytest.fixture(params=OLD)
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a store that an older Headway has made."""
-    place, make = OLD[request.param]
+    place, make, version = OLD[request.param]
     url = place(tmp_path)
-    make(url)
+    make(url, version)
     return url
 
 
@@ -103,6 +106,27 @@ def test_an_old_store_goes_on(old: str) -> None:
     assert [each.id for each in store.jobs(Query(labels=(("a", "b"),)))] == [number]
     assert (store.secret("s", "1"), store.token("t")) == ("1", store.tokens()[0])
     store.close()
+
+
+def test_slots_of_before_were_those_of_a_process_that_is_gone(old: str) -> None:
+    store = open_store(old)
+    assert (store.slots(), store.slot_totals()) == ([], [])
+
+    row = SlotRow(4, "waiting", 0, None, "{}", T0, 0.0, 0.0, 0)
+    engine = Engine(store)
+    engine.commit(slots=[row], slot_totals=[("x.com", 2, 1, 0.5)])
+
+    assert (store.slots(), store.slot_totals()) == ([row], [("x.com", 2, 1, 0.5)])
+    engine.commit(slots_gone=[4])
+    assert store.slots() == []
+    store.close()
+
+
+def test_the_versions_here_are_all_but_the_newest() -> None:
+    """Whoever adds a migration adds the version before it to this file."""
+    newest = {"sqlite": sqlite.migrations()[-1][0], "postgres": postgres.migrations()[-1][0]}
+    for kind, number in newest.items():
+        assert max(version for name, (_, _, version) in OLD.items() if kind in name) == number - 1
 
 
 def test_an_old_store_is_brought_up_to_date_once(old: str) -> None:

@@ -10,15 +10,16 @@ from math import ceil
 from headway.core.permit import Permit
 
 INF = float("inf")
+PAGES = 10  # a second: how exactly the end of a lease is noticed
 
 
 class Leases:
-    __slots__ = ("_pages", "_seconds", "permits")
+    __slots__ = ("_pages", "_turns", "permits")
 
     def __init__(self) -> None:
         self.permits: dict[int, Permit] = {}
-        self._pages: dict[int, set[int]] = {}  # second -> fences to look at then
-        self._seconds: list[int] = []
+        self._pages: dict[int, set[int]] = {}  # tenth of a second -> fences to look at then
+        self._turns: list[int] = []
 
     def add(self, permit: Permit) -> None:
         self.permits[permit.fence] = permit
@@ -33,24 +34,24 @@ class Leases:
             page.discard(permit.fence)
 
     def _write(self, permit: Permit) -> None:
-        permit.slot_at = second = ceil(permit.expires_at)
-        page = self._pages.get(second)
+        permit.slot_at = turn = ceil(permit.expires_at * PAGES)
+        page = self._pages.get(turn)
         if page is None:
-            self._pages[second] = page = set()
-            heappush(self._seconds, second)
+            self._pages[turn] = page = set()
+            heappush(self._turns, turn)
         page.add(permit.fence)
 
     def renewed(self, permit: Permit) -> None:
         """A new end. Only one that is earlier than the old needs another place in the calendar."""
-        if permit.expires_at < INF and not 0 < permit.slot_at < permit.expires_at + 1:
+        if permit.expires_at < INF and not 0 < permit.slot_at < permit.expires_at * PAGES + 1:
             self._pages.get(permit.slot_at, set()).discard(permit.fence)
             self._write(permit)
 
     def expired(self, now: float) -> list[Permit]:
         """The permits whose lease is over, in the order of their fences."""
         over: list[Permit] = []
-        while self._seconds and self._seconds[0] <= now:
-            for fence in sorted(self._pages.pop(heappop(self._seconds))):
+        while self._turns and self._turns[0] / PAGES <= now:
+            for fence in sorted(self._pages.pop(heappop(self._turns))):
                 permit = self.permits[fence]
                 if permit.expires_at <= now:
                     over.append(permit)
@@ -59,6 +60,6 @@ class Leases:
         return over
 
     def next_at(self) -> float:
-        while self._seconds and not self._pages[self._seconds[0]]:
-            del self._pages[heappop(self._seconds)]
-        return self._seconds[0] if self._seconds else INF
+        while self._turns and not self._pages[self._turns[0]]:
+            del self._pages[heappop(self._turns)]
+        return self._turns[0] / PAGES if self._turns else INF

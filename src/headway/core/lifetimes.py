@@ -130,7 +130,7 @@ class Lifetimes:
         permit = self.leases.permits.get(fence)
         if permit is None or permit.ticket.id != id:
             return None
-        if permit.expires_at <= now:  # the calendar looks once a second; this is exact
+        if permit.expires_at <= now:  # the calendar looks ten times a second; this is exact
             self._end(permit, Outcome.lost(), now)
             return None
         return permit

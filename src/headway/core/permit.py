@@ -43,7 +43,7 @@ class Permit:
         self.lease_s = 0.0
         self.waited_s = 0.0  # how long the ticket was queued before
         self.unused = False  # nobody has heard of it yet, so nothing was called
-        self.slot_at = 0  # the second in the lease calendar where this permit is looked at next
+        self.slot_at = 0  # the page of the lease calendar where this permit is looked at next
 
     def __repr__(self) -> str:
         return f"Permit({self.ticket.id!r}, fence={self.fence})"
