@@ -279,7 +279,7 @@ def test_whoever_missed_its_grant_goes_before_later_ones_of_its_tenant(world: Sl
 def test_whoever_comes_just_after_its_claim_window_waits_on(
     world: SlotWorld, after_s: float, same_turn: bool
 ) -> None:
-    """The end of a lease is looked at once a second; a poll may come before that, or with it."""
+    """The end of a lease is looked at now and then; a poll may come before that, or with it."""
     holder = world.asks("ip:1")
     client = away(world, "ip:2", claim_s=2.3)
     holder.release()
@@ -452,8 +452,8 @@ def test_a_holder_that_outlives_its_lease_is_counted_once_with_its_time(world: S
 
 def test_a_release_in_the_very_moment_the_lease_ends_is_late(world: SlotWorld) -> None:
     zombie = world.asks("ip:1", lease_s=10.5)
-    world.run_for(10.75)
-    assert not zombie.release(), "the calendar has not looked yet, but the lease is over"
+    world.clock.at += 10.75
+    assert not zombie.release(), "nobody has looked since, but the lease is over"
     assert world.desk.overshoot == {HOST: Overshoot(reclaimed=1, outlived=1, outlived_s=0.25)}
 
 

@@ -193,6 +193,8 @@ def _next_releases_s(gate: Gate, count: int, now: float) -> float | None:
     """
     rate = 0.0
     for permit in gate.leases.values():
+        if not permit.accounts:
+            continue  # a place that comes free by the clock
         account = permit.accounts[-1]
         usual_s = account.hold_s or account.shares.hold_s
         if usual_s:

@@ -34,7 +34,10 @@ class Leases:
             page.discard(permit.fence)
 
     def _write(self, permit: Permit) -> None:
-        permit.slot_at = turn = ceil(permit.expires_at * PAGES)
+        turn = ceil(permit.expires_at * PAGES)
+        if turn / PAGES < permit.expires_at:  # by its last digit; it would be looked at for ever
+            turn += 1
+        permit.slot_at = turn
         page = self._pages.get(turn)
         if page is None:
             self._pages[turn] = page = set()

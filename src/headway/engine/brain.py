@@ -201,7 +201,7 @@ class Brain(Departures):
         self.remote.gates.sweep(now)
         self.core.sweep(now)
         self.slots.sweep(now)
-        self.ledger.forget_gates(self.batch)
+        self.ledger.forget_gates(self.batch, self.policies.hosts.remembers)
 
     def _hear_finished(self, ends: int, now: float) -> None:
         core = self.core

@@ -11,6 +11,7 @@ import msgspec
 from headway.core import IllegalTransition, State, Ticket
 from headway.core.change import UnknownTicket
 from headway.core.explain import Explanation
+from headway.core.kinds import UPSTREAM
 from headway.core.lifecycle import TERMINAL, Event
 from headway.engine.intake import remember, take_in
 from headway.engine.settings import policy_of
@@ -195,7 +196,14 @@ class Controls:
         say.
         """
         brain = self._brain
+        before = brain.settings.said_by_operator(kind, name)
         policy = brain.settings.put(kind, name, value)
+        if kind == UPSTREAM:
+            try:
+                brain.policies.hosts.check()
+            except ValueError:
+                brain.settings.put(kind, name, before)
+                raise
         if policy is None:
             self._core.gates.withdraw(kind, name, now)
         else:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from headway.core import Change, Core, Event, State
+from headway.core.kinds import UPSTREAM
 from headway.core.lifecycle import TERMINAL
 from headway.core.memory import Address, address_of, dump, remembers
 from headway.core.ticket import Ticket
@@ -116,10 +118,14 @@ class Ledger:
             self.kept.discard(address)
             batch.gates.append((*address, None))
 
-    def forget_gates(self, batch: Batch) -> None:
-        """What the core has forgotten goes from the store, too."""
+    def forget_gates(self, batch: Batch, waits: Callable[[str, str], bool]) -> None:
+        """What the core has forgotten goes from the store, too, unless it waits for somebody who
+        comes to that upstream.
+        """
         for address in [each for each in self.kept if not remembers(self._core, each)]:
-            self._keep(address, None, batch)
+            kind, name, tenant = address
+            if kind != UPSTREAM or not waits(name, tenant):
+                self._keep(address, None, batch)
 
 
 def clean(text: str) -> str:

@@ -37,9 +37,14 @@ class Mailbox:
     def _deliver(self) -> None:
         self._on_its_way = False  # first, so that whatever comes from now on is seen
         letters = self._letters
-        while letters:
-            future, result, error = letters.popleft()
-            future.arrive(result, error)
+        try:
+            while letters:
+                future, result, error = letters.popleft()
+                future.arrive(result, error)
+        finally:
+            loop = self.loop()
+            if letters and loop is not None:  # somebody could not take its letter; others can
+                loop.call_soon(self._deliver)
 
 
 _mailboxes: WeakKeyDictionary[asyncio.AbstractEventLoop, Mailbox] = WeakKeyDictionary()

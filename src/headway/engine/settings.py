@@ -65,6 +65,9 @@ class Settings:
             self._layers.pop((kind, name), None)
         return policy
 
+    def said_by_operator(self, kind: str, name: str) -> Value | None:
+        return self._layers.get((kind, name), {}).get("operator")
+
     def load(self, rows: Iterable[tuple[str, str, str]]) -> None:
         """What operators have set, from the store. What does not fit the code any more is left
         out: it must not keep an engine from starting.

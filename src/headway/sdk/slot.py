@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,7 +18,7 @@ from headway.core import Outcome, Permit
 from headway.core.classify import classify_status, outcome_of
 from headway.engine.loop_future import LoopFuture
 from headway.engine.slots import Answer, Session, Waiter, Wish
-from headway.errors import SlotLost
+from headway.errors import EngineStopped, SlotLost
 from headway.outcomes import Duration, outcome_of_block, seconds
 
 if TYPE_CHECKING:
@@ -160,7 +161,8 @@ class OwnSlot:
         """What was granted when nobody waited any more goes back."""
         if answer.permit is not None:
             self._permit = answer.permit
-            self._release(Future(), Outcome.cancelled())
+            with suppress(EngineStopped):  # then it is free anyway
+                self._release(Future(), Outcome.cancelled())
 
     def _too_late(self) -> TimeoutError:
         names = " or ".join(self._wish.upstreams) or f"lane {self._wish.lane}"

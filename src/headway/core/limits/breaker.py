@@ -33,6 +33,7 @@ class BreakerRule:
     open_s: float = 60.0
 
 
+FORGOTTEN_S = 3600.0
 GRAIN = 60  # good outcomes in such a part of the window count as one entry, however many there are
 
 
@@ -173,6 +174,6 @@ class Breaker(Limit):
         self.open_s = float(state.get("open_s", self.rule.open_s))
 
     def idle(self, now: float) -> bool:
-        if self.tripped:
-            return False
+        if self.tripped:  # an upstream that nobody has tried for so long is like any other
+            return self.probe is None and self.opens_at + FORGOTTEN_S <= now
         return not self.outcomes or self.outcomes[-1][0] <= now - self.rule.window_s

@@ -146,7 +146,7 @@ class SlotDesk(Holding):
             self._drop(session, now)
             return "cancelled"
         if session.phase is Phase.GRANTED:
-            return "cancelled" if self.release(session, session.fence, RETURNED, now) else "gone"
+            return "cancelled" if self.give_back(session, RETURNED, now) else "gone"
         return "gone"
 
     # ------------------------------------------------------------------ what the core decides
@@ -207,7 +207,7 @@ class SlotDesk(Holding):
             self.end(session)
         elif session.claimed:
             self.reclaim(session, change.at)
-        elif session.late:  # it was not taken, and is not wanted
+        elif session.late == "released":  # it was not taken, and is not wanted
             self.tell_waiter(session, Answer("cancelled", session))
             self.end(session)
         else:
@@ -346,7 +346,7 @@ class SlotDesk(Holding):
                 self._arm(session)
 
     def sweep(self, now: float) -> None:
-        self.hosts.sweep()
+        self.hosts.sweep(now)
         self.forget(now)
 
     def load(

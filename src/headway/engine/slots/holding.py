@@ -23,8 +23,14 @@ class Holding(Standing):
             return False
         if session.phase is not Phase.GRANTED or session.fence != fence:
             return False
-        if self.core.finish(session, fence, outcome, now) is None:
-            session.late = True  # its lease ends in this very turn
+        if session.permit is not None:
+            session.permit.unused = False  # whoever gives it back has heard of it
+        return self.give_back(session, outcome, now)
+
+    def give_back(self, session: Session, outcome: Outcome, now: float) -> bool:
+        """False: its lease ends in this very turn."""
+        if self.core.finish(session, session.fence, outcome, now) is None:
+            session.late = "released"
             return False
         return True
 
@@ -43,6 +49,7 @@ class Holding(Standing):
             permit.lease_s = lease_s
         ends_at = self.core.heartbeat(session, fence, now)
         if ends_at is None:
+            session.late = session.late or "renewed"
             return None
         session.lease_end = ends_at
         if longer or not session.claimed:

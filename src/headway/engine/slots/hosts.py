@@ -7,6 +7,7 @@ before what is declared for all upstreams. A host that nobody uses any more is f
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,12 @@ from headway.engine.slots.terms import Weighting
 if TYPE_CHECKING:
     from headway.engine.brain import Brain
     from headway.engine.slots.session import Session
+
+
+logger = logging.getLogger("headway")
+
+INF = float("inf")
+KEPT_S = 86_400.0  # so long what a host knew waits for somebody to come
 
 
 class SlotPolicies(WorkerPolicies):
@@ -115,7 +122,9 @@ class Hosts:
         self.profiles: dict[str, Value] = {}  # of those that are in use
         self.policies: dict[str, GatePolicy] = {}  # as worked out so far
         self.waiting: dict[str, Host] = {}  # where somebody waits
-        self._memories: dict[tuple[str, str], dict[str, Any]] = {}
+        # What gates knew before the restart: by name and tenant, and since when nobody asked.
+        self._memories: dict[str, dict[str, dict[str, Any]]] = {}
+        self._kept_until = INF
 
     def use(self, name: str, now: float) -> None:
         """Somebody comes to this host."""
@@ -127,9 +136,8 @@ class Hosts:
         if changed:
             self.policies.pop(name, None)
             self._brain.core.gates.look_again(UPSTREAM, name, now)
-            for address in [each for each in self._memories if each[0] == name]:
-                state = self._memories.pop(address)
-                load_gate(self._brain.core, (UPSTREAM, *address), state, now)
+            for tenant, state in self._memories.pop(name, {}).items():
+                load_gate(self._brain.core, (UPSTREAM, name, tenant), state, now)
 
     def look_again(self, now: float) -> None:
         """The profiles are others now."""
@@ -139,8 +147,23 @@ class Hosts:
     def policy(self, name: str) -> GatePolicy:
         found = self.policies.get(name)
         if found is None:
-            self.policies[name] = found = policy_of(UPSTREAM, self._value(name), name)
+            self.policies[name] = found = self._worked_out(name)
         return found
+
+    def _worked_out(self, name: str) -> GatePolicy:
+        """A setting that does not go with the profile was refused when it was made; if the profile
+        has changed since then, it goes first, for it has the limits.
+        """
+        try:
+            return policy_of(UPSTREAM, self._value(name), name)
+        except ValueError as error:
+            logger.warning("what is set for %s does not go with its profile: %s", name, error)
+            return policy_of(UPSTREAM, self.profiles[name], name)
+
+    def check(self) -> None:
+        """ValueError: what is declared now does not go with the profile of some host."""
+        for name in self.profiles:
+            policy_of(UPSTREAM, self._value(name), name)
 
     def _value(self, name: str) -> Value:
         behind = self._brain.settings.behind(UPSTREAM, name)
@@ -155,7 +178,11 @@ class Hosts:
         known = {limit.name for limit in gate.limits}  # that have it back already
         kept = {of: each for of, each in state.get("limits", {}).items() if of not in known}
         if kept:
-            self._memories[name, tenant] = {"limits": kept}
+            self._memories.setdefault(name, {})[tenant] = {"limits": kept}
+            self._kept_until = self._brain.clock.now() + KEPT_S
+
+    def remembers(self, name: str, tenant: str) -> bool:
+        return tenant in self._memories.get(name, ())
 
     def at(self, name: str) -> Host:
         host = self.waiting.get(name)
@@ -163,7 +190,9 @@ class Hosts:
             self.waiting[name] = host = Host(name)
         return host
 
-    def sweep(self) -> None:
+    def sweep(self, now: float) -> None:
+        if now >= self._kept_until:
+            self._memories.clear()
         gates = self._brain.core.admission.atlas.gates
         for name in [each for each in self.profiles if (UPSTREAM, each) not in gates]:
             if name not in self.waiting:

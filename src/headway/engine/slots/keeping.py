@@ -136,6 +136,7 @@ class Keeping:
         self._say(session, "slot_reclaimed", f"held for {now - session.granted_at:.1f} s", now)
         if session.late:
             self.outlived(session, now)
+        if session.late == "released":
             self.forget_late(session)
 
     def outlived(self, session: Session, now: float) -> None:

@@ -38,7 +38,7 @@ def is_there(session: Session, state: str | None, upstream: str | None) -> bool:
 
 def is_absent(session: Session) -> bool:
     """It would be granted nothing now: its client has been away for too long."""
-    return session.phase is Phase.WAITING and session.waiter is None and session.ticket is None
+    return session.phase is Phase.WAITING and session.waiter is None and not session.lined_up
 
 
 def picture(desk: SlotDesk, session: Session, now: float) -> dict[str, Any]:

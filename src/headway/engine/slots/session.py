@@ -135,7 +135,7 @@ class Session:
         self.upstream: str | None = None  # where it was granted
         self.granted_at = self.lease_end = self.ended_at = 0.0
         self.heard: Waiter | None = None  # the request that was told of it
-        self.late = False  # its holder gave it back in the turn in which the lease ended
+        self.late = ""  # what its holder did in the turn in which the lease ended
         self.overdue = False  # it was heard of after its lease, and is counted
         self.stored = False
         self.armed_at = INF
