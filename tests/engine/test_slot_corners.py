@@ -1,4 +1,4 @@
-"""x"""
+"""Corners of the slot desk, each of which something once got lost in."""
 
 from __future__ import annotations
 
