@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headway.core.rate_headers import RateHeaders
 
 
 class Kind(StrEnum):
@@ -43,6 +47,7 @@ class Outcome:
         False  # a failure that says the upstream is unwell: counts for the breaker
     )
     error: str = ""
+    rates: RateHeaders | None = None  # what its rate-limit headers said
 
     @classmethod
     def ok(cls, *, status: int | None = None, hit_at: float | None = None) -> Outcome:

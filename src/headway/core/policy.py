@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from headway.core.gate import Limit
+from headway.core.learning import Learning, LearnRule
 from headway.core.limits import (
     Breaker,
     BreakerRule,
@@ -43,11 +44,12 @@ class GatePolicy:
     min_hold_s: float = 0.0
     quiet: QuietRule | None = None
     breaker: BreakerRule | None = None
+    learn: LearnRule | None = None  # find out what the upstream bears
     pushback: PushbackRule = field(default_factory=PushbackRule)
     max_waiters: int | None = None
     tenant: GatePolicy | None = None  # what each tenant may use here
     only: str = ""  # of a tenant's policy: it is for those whose name starts so
-    more: tuple[Callable[[Random], Limit], ...] = ()  # any other limits, a learner for one
+    more: tuple[Callable[[Random], Limit], ...] = ()  # any other limits
     places: float = field(init=False, compare=False, repr=False)  # the cap as a number
     plain: bool = field(init=False, compare=False, repr=False)  # a pool at most: no limits to build
     limits_waiters: bool = field(init=False, compare=False, repr=False)
@@ -68,7 +70,7 @@ class GatePolicy:
             self.tenant.check_small("a tenant at an upstream")
         object.__setattr__(self, "places", float("inf") if self.cap is None else self.cap)
         limited = self.pace or self.cooldown_s or self.min_hold_s or self.quiet or self.breaker
-        object.__setattr__(self, "plain", not (limited or self.more))
+        object.__setattr__(self, "plain", not (limited or self.learn or self.more))
         waiters = self.max_waiters, None if self.tenant is None else self.tenant.max_waiters
         object.__setattr__(self, "limits_waiters", waiters != (None, None))
 
@@ -83,6 +85,8 @@ class GatePolicy:
             raise ValueError(f"{what} cannot have quiet hours; declare them for the upstream")
         if self.cap == 0:
             raise ValueError(f"{what} cannot have a cap of 0; pause it instead")
+        if self.learn is not None:
+            raise ValueError(f"{what} cannot learn; declare that for the upstream")
 
     def build_limits(self, rng: Random) -> tuple[Limit, ...]:
         if self.plain:
@@ -98,6 +102,8 @@ class GatePolicy:
             limits.append(QuietHours(self.quiet))
         if self.breaker is not None:
             limits.append(Breaker(self.breaker))
+        if self.learn is not None:
+            limits.append(Learning(self.learn))
         limits.extend(make(rng) for make in self.more)
         return tuple(limits)
 

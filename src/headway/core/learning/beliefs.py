@@ -1,0 +1,65 @@
+"""What is believed about an upstream at a moment, and the record of how that changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MOST_KEPT = 200  # records that nobody has taken away yet
+WORTH_SAYING = 0.01  # of a number
+
+
+@dataclass(frozen=True, slots=True)
+class Beliefs:
+    """None: nothing is known about this unit."""
+
+    rpm: float | None = None
+    tpm: float | None = None
+    concurrency: float | None = None
+    limit_kind: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One change of one believed value, for the audit trail."""
+
+    at: float
+    what: str
+    before: float | str | None
+    after: float | str | None
+    cause: str
+
+
+class Diary:
+    __slots__ = ("_changes", "_said")
+
+    def __init__(self) -> None:
+        self._said = Beliefs()
+        self._changes: list[Changed] = []
+
+    def note(self, now: float, beliefs: Beliefs, cause: str) -> None:
+        """Write down what has changed since the last time, if it is worth it."""
+        said = self._said
+        if beliefs == said:
+            return
+        values: dict[str, float | str | None] = {}
+        for what in ("rpm", "tpm", "concurrency", "limit_kind"):
+            before, after = getattr(said, what), getattr(beliefs, what)
+            values[what] = after if _differs(before, after) else before
+            if values[what] is not before:
+                self._changes.append(Changed(now, what, before, after, cause))
+        self._said = Beliefs(**values)  # type: ignore[arg-type]
+        del self._changes[:-MOST_KEPT]
+
+    def accept(self, beliefs: Beliefs) -> None:
+        """Known before: no change."""
+        self._said = beliefs
+
+    def take(self) -> list[Changed]:
+        changes, self._changes = self._changes, []
+        return changes
+
+
+def _differs(before: float | str | None, after: float | str | None) -> bool:
+    if isinstance(before, float) and isinstance(after, float):
+        return abs(after - before) > WORTH_SAYING * max(abs(before), abs(after))
+    return before != after

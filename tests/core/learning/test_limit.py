@@ -1,0 +1,172 @@
+"""The learner as a limit at a gate of the real core."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from headway.core import Core, GatePolicy, Outcome, Permit, Policies, Ticket, Traffic
+from headway.core.learning import Learning, LearnRule
+from headway.core.learning.learner import Said
+from headway.core.learning.limit import answer_of
+from headway.core.memory import dump, load
+from headway.core.outcome import Kind, Scope
+
+
+def core_with(rule: LearnRule | None = None) -> Core:
+    policies = Policies()
+    policies.declare("upstream", "api", GatePolicy(learn=rule or LearnRule()))
+    return Core(policies, rng=Random(1))
+
+
+def learning(core: Core) -> Learning:
+    return next(
+        limit for limit in core.gate("upstream", "api").limits if isinstance(limit, Learning)
+    )
+
+
+def submit(core: Core, count: int, now: float = 0.0, *, start: int = 0) -> None:
+    for number in range(start, start + count):
+        core.submit(Ticket(number, upstreams=("api",), traffic=Traffic.LEFTOVER), now)
+
+
+def finish(core: Core, permit: Permit, outcome: Outcome, now: float) -> None:
+    assert core.finish(permit.ticket.id, permit.fence, outcome, now) is not None
+
+
+def run(core: Core, start: float, seconds: float) -> int:
+    """Grant and finish until then, waking only when the core asks for it."""
+    now, done = start, 0
+    while now < start + seconds:
+        for permit in core.admit(now):
+            finish(core, permit, Outcome.ok(status=200), now)
+            done += 1
+        wake_at = core.next_wakeup()
+        if wake_at is None or wake_at >= start + seconds:
+            break
+        now = max(wake_at, now)
+    return done
+
+
+def test_a_cold_start_lets_one_call_go_not_a_hundred() -> None:
+    core = core_with()
+    submit(core, 100)
+    assert len(core.admit(0.0)) == 1
+    assert core.explain(50, 0.0).reason == "learning"
+
+
+def test_queued_work_goes_at_the_believed_rate() -> None:
+    core = core_with(LearnRule(pin_rpm=60))
+    submit(core, 200)
+    assert 59 <= run(core, 0.0, 60.0) <= 62
+
+
+def test_the_core_sleeps_when_nobody_waits() -> None:
+    core = core_with()
+    submit(core, 1)
+    run(core, 0.0, 10.0)
+    core.admit(30.0)
+    assert core.next_wakeup() in (None, float("inf"))
+
+
+def test_online_calls_are_counted_and_never_held_back() -> None:
+    core = core_with(LearnRule(pin_rpm=60))
+    submit(core, 50)
+    (first,) = core.admit(0.0)
+    finish(core, first, Outcome.ok(), 0.0)
+    for number in range(10):
+        ticket = Ticket(f"online{number}", upstreams=("api",), traffic=Traffic.ONLINE)
+        permit = core.call(ticket, 0.1)
+        assert isinstance(permit, Permit)
+        finish(core, permit, Outcome.ok(), 0.1)
+    assert learning(core).learner.requests.ring.minute == 11
+    assert core.admit(5.0) == [], "they used the rate of the next seconds"
+    assert len(core.admit(16.0)) == 1
+
+
+def test_new_settings_keep_what_was_learned() -> None:
+    core = core_with(LearnRule(hint_rpm=300))
+    submit(core, 10)
+    run(core, 0.0, 5.0)
+    core.gates.declare("upstream", "api", GatePolicy(cap=5, learn=LearnRule(hint_rpm=300)), 6.0)
+    assert learning(core).beliefs.rpm == 300.0
+    core.gates.declare("upstream", "api", GatePolicy(learn=LearnRule(max_rpm=60)), 7.0)
+    assert learning(core).beliefs.rpm == 300.0
+    core.gates.declare("upstream", "api", GatePolicy(learn=LearnRule(pin_rpm=90)), 8.0)
+    assert learning(core).beliefs.rpm == 90.0
+    assert [change.cause for change in learning(core).take_changes()] == ["settings"]
+
+
+def test_a_restart_forgets_nothing_and_a_gate_that_learned_is_not_swept() -> None:
+    core = core_with(LearnRule(hint_rpm=300))
+    submit(core, 5)
+    run(core, 0.0, 5.0)
+    gate = core.gate("upstream", "api")
+    assert not gate.idle(1e6)
+    state = dump(core, gate)
+    assert state is not None
+    again = core_with()
+    load(again, ("upstream", "api", ""), state, 100.0)
+    assert learning(again).beliefs.rpm == 300.0
+
+
+def test_only_gates_that_stay_may_learn() -> None:
+    with pytest.raises(ValueError, match="cannot learn"):
+        GatePolicy(tenant=GatePolicy(learn=LearnRule()))
+    with pytest.raises(ValueError, match="cannot learn"):
+        Policies().declare("key", "*", GatePolicy(learn=LearnRule()))
+
+
+def test_a_gate_that_never_saw_a_call_can_be_swept() -> None:
+    core = core_with()
+    assert core.gate("upstream", "api").idle(10.0)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome.ok(status=200), Said.WELL),
+        (Outcome.pushback(status=429), Said.REFUSED),
+        (Outcome.pushback(status=403, ban=True), Said.BANNED),
+        (Outcome.pushback(status=429, scope=Scope.TENANT), Said.NOTHING),
+        (Outcome.pushback(status=503), Said.FAULT),
+        (Outcome.failed(status=500, upstream_fault=True), Said.FAULT),
+        (Outcome.failed(status=404), Said.WELL),
+        (Outcome.failed("a fault of our own"), Said.NOTHING),
+        (Outcome.lost(), Said.NOTHING),
+        (Outcome.cancelled(), Said.NOTHING),
+        (Outcome(Kind.RETURNED), Said.NOTHING),
+    ],
+)
+def test_what_each_outcome_says(outcome: Outcome, said: Said) -> None:
+    assert answer_of(outcome, 1.0).said is said
+
+
+def test_a_call_that_was_given_back_unsent_never_counted() -> None:
+    core = core_with()
+    submit(core, 1)
+    (permit,) = core.admit(0.0)
+    finish(core, permit, Outcome.returned(), 0.5)
+    assert learning(core).learner.requests.ring.minute == 0
+    assert learning(core).learner.in_flight == 0
+
+
+def test_reset_forgets_and_says_so() -> None:
+    core = core_with(LearnRule())
+    submit(core, 1)
+    (permit,) = core.admit(0.0)
+    finish(core, permit, Outcome.pushback(status=429, retry_after_s=600.0), 0.5)
+    assert learning(core).opens_at > 500.0
+    learning(core).reset(1.0)
+    assert learning(core).opens_at <= 2.0
+    assert learning(core).dump() is None
+
+
+def test_what_outsiders_report_is_heard() -> None:
+    core = core_with(LearnRule(hint_rpm=600))
+    core.gate("upstream", "api")
+    core.gates.report("api", Outcome.pushback(status=429, retry_after_s=30.0), 10.0)
+    submit(core, 1, 11.0)
+    assert core.admit(11.0) == []
+    assert len(core.admit(45.0)) == 1
