@@ -75,6 +75,10 @@ bench-core: install ## Measure the core
 bench-fair: install ## Measure fairness
 	@$(BIN)/python -m bench.fair
 
+.PHONY: bench-learner
+bench-learner: install ## Measure the learner against modelled upstreams, on virtual time
+	@$(BIN)/python -m bench.learner $(BENCH_FLAGS)
+
 .PHONY: bench-http
 bench-http: install ## Measure enqueueing over HTTP (needs wrk)
 	@$(BIN)/python -m bench.http $(BENCH_FLAGS)

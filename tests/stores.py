@@ -36,6 +36,12 @@ def new_url(request: pytest.FixtureRequest) -> Place:
     return PLACES[request.param]
 
 
+# For a test that takes long: on the second kind of store it is part of `make soak`.
+second_store_in_the_soak = pytest.mark.parametrize(
+    "new_url", ["sqlite", pytest.param("postgres", marks=pytest.mark.soak)], indirect=True
+)
+
+
 @pytest.fixture
 def url(new_url: Place, tmp_path: Path) -> str:
     """The address of a store that nobody has opened yet."""

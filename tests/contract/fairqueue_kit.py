@@ -29,7 +29,7 @@ SOON_S = 1.5  # what is done at once, on a busy machine
 EARLY_S = 0.03  # by which clocks of two programs on one machine may differ
 
 # What holds at the hosts of the shared service: at *.one.test there is one slot, and so on.
-WINDOW_S = 0.2
+WINDOW_S = 0.1
 HOLD_S = 0.6
 CLAIM_S = 0.3
 LONG: JSON = {"pollWindowMs": 6_000}
@@ -40,7 +40,7 @@ PROFILES: dict[str, JSON] = {
     "absent": {"maxSlotPerHost": 1, "claimWindowMs": int(CLAIM_S * 1000)},
     "brief": {"maxSlotPerHost": 1, "claimWindowMs": int(CLAIM_S * 1000), "pollWindowMs": 1_000},
     "kept": {"maxSlotPerHost": 1, "defaultGrantedCleanupDelay": 1},
-    "hasty": {"maxSlotPerHost": 1, "maxWaitMs": 500},
+    "hasty": {"maxSlotPerHost": 1, "maxWaitMs": 500, **LONG},
     "idle": {"maxSlotPerHost": 1, "sessionIdleSeconds": 1},
     "shy": {"throttleTimeWindowSeconds": 1},
     "crowd": {"maxSlotPerHost": 1, "maxWaitersPerHost": 2, **LONG},
@@ -50,11 +50,12 @@ PROFILES: dict[str, JSON] = {
     "long-held": {"maxSlotPerHost": 1, "minSlotHoldMs": 30_000},
     "cool": {"maxSlotPerIp": 1, "ipCooldownSeconds": 1, **LONG},
     "zombie": {"maxSlotPerHost": 1, "zombieTimeoutSeconds": 1, "ipCooldownSeconds": 1, **LONG},
-    "wasted": {"maxSlotPerHost": 1, "claimWindowMs": 100, "minSlotHoldMs": 1_000},
-    "rested": {"maxSlotPerHost": 1, "claimWindowMs": 100, "ipCooldownSeconds": 1},
+    "unheard": {"maxSlotPerHost": 1, "minSlotHoldMs": 30_000, "ipCooldownSeconds": 30,
+                "claimWindowMs": 500},
     "fair": {"maxSlotPerHost": 1, "maxSlotPerIp": 1, "maxWaitersPerHost": 0, **LONG},
     "weighted": {"maxSlotPerHost": 1, "maxSlotPerIp": 1, "weightedScheduler": {"enabled": True},
                  **LONG},
+    "polled": {"maxSlotPerHost": 2, "pollWindowMs": 1_500},
     "endless": {"maxSlotPerHost": 2, "pollWindowMs": 60_000},
 }  # fmt: skip
 

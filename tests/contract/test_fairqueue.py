@@ -108,6 +108,7 @@ def test_a_repeated_poll_hears_of_the_same_grant_until_the_clean_up(queue: Queue
     assert queue.poll(token) == said
     eventually(lambda: queue.poll(token) == {"result": "timeout"})
     assert time.monotonic() - began >= 1.0 - EARLY_S
+    assert queue.cancel(token) == "noop"  # whoever has a slot for so long gives it back itself
     assert queue.holders(host) == 1  # only the name of the wait is forgotten
     queue.release(host, said["slotToken"])
     assert queue.holders(host) == 0
@@ -224,6 +225,7 @@ def test_after_its_time_one_probe_goes_and_decides_for_all(queue: Queue) -> None
     queue.hold(host, "192.0.2.3/32")
 
 
+@pytest.mark.soak
 def test_a_probe_that_comes_back_unwell_closes_it_again(queue: Queue) -> None:
     host = new_host("shy")
     queue.report(host, 503, 4)
@@ -254,10 +256,10 @@ def test_a_retry_after_beyond_the_wait_sends_clients_away(queue: Queue) -> None:
 
 def test_a_retry_after_within_the_wait_is_waited_for(queue: Queue) -> None:
     host = new_host("attached")
-    queue.report(host, 503, retryAfter=1)
+    queue.report(host, 503, retryAfter=0.5)
     closed = time.monotonic()
     waiting = queue.begin(queue.ask, host)
-    assert granted(waiting).at - closed >= 0.9
+    assert granted(waiting).at - closed >= 0.5 - EARLY_S
 
 
 # ---------------------------------------------------------------------- timeout
@@ -349,7 +351,7 @@ def test_any_method_will_do(queue: Queue, method: str) -> None:
 
 @pytest.mark.parametrize("route", ["acquire", "release", "cancel", "report"])
 @pytest.mark.parametrize("body", [
-    b"{", b"nonsense", b"\xff", b"[]", b"5", b'"text"', b"null", b"{} {}", b'{"a": 1,}',
+    b"", b"{", b"nonsense", b"\xff", b"[]", b"5", b'"text"', b"null", b"{} {}", b'{"a": 1,}',
     b'{"hostname": {}, "queryToken": {}, "status": {}, "slotToken": {}}',
 ])  # fmt: skip
 def test_what_is_no_json_or_of_another_shape_is_400(queue: Queue, route: str, body: bytes) -> None:

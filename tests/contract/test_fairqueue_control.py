@@ -32,7 +32,7 @@ ROUTES = [("GET", "health"), ("POST", "refresh"), ("POST", "flush")]
 @pytest.fixture(scope="module")
 def service() -> Iterator[Service]:
     """Without a controller: settings come from the file."""
-    queue = {"pollWindowMs": 150, "profiles": PROFILES}
+    queue = {"pollWindowMs": 80, "profiles": PROFILES}
     who = {"appName": "slots", "appVersion": "2.5", "env": "prod", "instanceId": "slots-1"}
     with service_on(internalApiToken=INTERNAL, fairQueue=queue, controller=who) as started:
         yield started
@@ -47,7 +47,7 @@ def controller() -> Iterator[LittleController]:
 
 @pytest.fixture(scope="module")
 def governed(controller: LittleController) -> Iterator[Service]:
-    queue = {"pollWindowMs": 150, "maxSlotPerHost": 1}
+    queue = {"pollWindowMs": 80, "maxSlotPerHost": 1}
     with service_on(
         internalApiToken=INTERNAL, fairQueue=queue, controller=controller.section()
     ) as started:
@@ -126,7 +126,7 @@ def test_a_poll_that_waits_hears_of_the_reset(service: Service) -> None:
     service.refresh("fairqueue")
     assert waiting.result().said == {"result": "timeout"}
     assert waiting.result().at - reset < SOON_S
-    service.write(fairQueue={"pollWindowMs": 150})
+    service.write(fairQueue={"pollWindowMs": 80})
     service.refresh("config")
 
 
@@ -277,7 +277,7 @@ def test_flush_reports_at_once_what_has_happened_since_the_last_time(
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("status", [401, 404, 500, 302])
+@pytest.mark.parametrize("status", [401, 500])
 def test_a_controller_that_fails_is_502_and_changes_nothing(
     governed: Service, controller: LittleController, status: int
 ) -> None:
@@ -316,7 +316,7 @@ def test_settings_that_cannot_be_are_502_and_change_nothing(
 @pytest.mark.soak
 def test_without_its_controller_it_starts_with_the_file(controller: LittleController) -> None:
     section = controller.section(url="http://127.0.0.1:9")
-    queue = {"maxSlotPerHost": 1, "pollWindowMs": 150}
+    queue = {"maxSlotPerHost": 1, "pollWindowMs": 80}
     with service_on(internalApiToken=INTERNAL, fairQueue=queue, controller=section) as alone:
         alone.printed("going on with the settings that are here")
         host = new_host("any")

@@ -40,6 +40,13 @@ def try_all(server: Server, many: int, phases: str, *more: str) -> str:
     return said
 
 
+def hasty(directory: Path) -> str:
+    """Clients of the fair queue wait for a moment only."""
+    path = directory / "config.json"
+    path.write_text('{"fairQueue": {"pollWindowMs": 20}}')
+    return str(path)
+
+
 def faults(server: Server) -> str:
     """What the server itself calls a fault."""
     printed = server.printed()
@@ -53,15 +60,15 @@ def operations_tried(said: str) -> int:
 
 
 @pytest.mark.timeout(240)
-def test_every_operation_is_as_the_document_says() -> None:
-    with server_on("sqlite") as server:
+def test_every_operation_is_as_the_document_says(tmp_path: Path) -> None:
+    with server_on("sqlite", fairqueue=hasty(tmp_path)) as server:
         said = try_all(server, 3, "examples,coverage,fuzzing", "--generation-deterministic")
         assert operations_tried(said) == len(document_of(server.url).operations) - STREAMS
 
 
 @pytest.mark.timeout(240)
-def test_chains_of_operations_are_as_the_document_says() -> None:
-    with server_on("sqlite") as server:
+def test_chains_of_operations_are_as_the_document_says(tmp_path: Path) -> None:
+    with server_on("sqlite", fairqueue=hasty(tmp_path)) as server:
         said = try_all(server, 60, "stateful", "--generation-deterministic")
         links = re.search(r"API Links: +(\d+) covered", said)
         assert links is not None, said
@@ -74,8 +81,8 @@ def test_chains_of_operations_are_as_the_document_says() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_many_more_of_them(store: str, seed: int) -> None:
-    with server_on(store) as server:
+def test_many_more_of_them(store: str, seed: int, tmp_path: Path) -> None:
+    with server_on(store, fairqueue=hasty(tmp_path)) as server:
         try_all(server, 100, "examples,coverage,fuzzing", "--seed", str(seed))
         try_all(server, 500, "stateful", "--seed", str(seed))
 

@@ -10,6 +10,7 @@ from headway import App, Job, job
 from headway.errors import UnknownJob
 from headway.testing import World
 from tests.engine.kit import Diary, check_trail, states, takes, trail
+from tests.stores import second_store_in_the_soak
 
 
 def timed_job(app: App, diary: Diary) -> Job[[str, float], None]:
@@ -204,6 +205,7 @@ def test_a_follower_that_was_cancelled_with_its_blocker_can_be_retried(
         assert states([second, third]) == ["completed", "completed"]
 
 
+@second_store_in_the_soak
 @settings(max_examples=40)
 @given(st.data())
 def test_any_graph_runs_in_order_whatever_crashes(data: st.DataObject) -> None:

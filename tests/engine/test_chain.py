@@ -9,6 +9,7 @@ from headway import App, Every, Pushback
 from headway.store.records import Query
 from headway.testing import World
 from tests.engine.kit import Diary, check_no_gaps, check_trail, takes
+from tests.stores import second_store_in_the_soak
 
 INTERVAL_S = 100.0
 
@@ -39,6 +40,7 @@ def due_at(app: App, job: int) -> float:
     return app.handle(job).row().not_before
 
 
+@second_store_in_the_soak
 @settings(max_examples=25)
 @given(st.lists(actions, max_size=12), st.lists(st.integers(0, 3), min_size=30, max_size=30))
 def test_whatever_happens_the_chain_goes_on_once_and_in_phase(
@@ -115,6 +117,7 @@ def test_whatever_happens_the_chain_goes_on_once_and_in_phase(
         check_no_gaps(app)
 
 
+@second_store_in_the_soak
 @settings(max_examples=40)
 @given(st.integers(0, 400), st.integers(1, 4))
 def test_a_crash_at_any_moment_neither_loses_nor_doubles_an_occurrence(

@@ -12,6 +12,7 @@ import pytest
 from headway import App, Every
 from headway.core.recurrence import spread_anchor
 from headway.testing import World
+from tests.stores import second_store_in_the_soak
 
 INTERVAL_S = 1800.0
 
@@ -66,10 +67,12 @@ def check_phase(times: list[float], anchor_at: float, runs: int) -> None:
     assert max(late) < 120.0
 
 
+@second_store_in_the_soak
 def test_two_thousand_schedules_over_a_hundred_domains_for_three_hours() -> None:
     spend(2_000, 100, 3)
 
 
+@second_store_in_the_soak
 def test_restarts_in_between_lose_and_double_nothing() -> None:
     spend(300, 10, 4, restarts=7)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headway import App, Pushback
 from headway.testing import World
 from tests.engine.kit import Diary, gaps, states, takes
+from tests.stores import second_store_in_the_soak
 
 HOST = "api.example.com"
 TARGETS = ["all", "lane:main", f"upstream:{HOST}", "type:work", "tool:ffmpeg"]
@@ -168,6 +169,7 @@ def test_a_pace_is_not_beaten_by_a_restart(app: App, diary: Diary) -> None:
     assert min(gaps(diary.times)) >= 10.0
 
 
+@second_store_in_the_soak
 @settings(max_examples=25)
 @given(
     interval_s=st.sampled_from([0.5, 1.0, 7.0]),

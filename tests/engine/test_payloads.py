@@ -14,6 +14,7 @@ from headway import App
 from headway.errors import BadJob, PayloadTooLarge
 from headway.testing import World
 from tests.engine.kit import Diary
+from tests.stores import second_store_in_the_soak
 
 
 @dataclass
@@ -243,6 +244,7 @@ json_values = st.recursive(
 )
 
 
+@second_store_in_the_soak
 @settings(max_examples=40)
 @given(st.lists(json_values, min_size=1, max_size=5))
 def test_any_json_comes_back_as_it_went_in(values: list[Any]) -> None:

@@ -14,6 +14,7 @@ from headway.errors import HeadwayError
 from headway.store.records import Query
 from headway.testing import World
 from tests.engine.kit import check_no_gaps, check_trail, takes, trail
+from tests.stores import second_store_in_the_soak
 
 ENDINGS = ("ok", "error", "fail", "cancel", "retry", "snooze", "pushback", "slow")
 VERBS = ("cancel", "pause", "resume", "retry", "pin")
@@ -94,6 +95,7 @@ class Play:
                 getattr(app, verb)(number)
 
 
+@second_store_in_the_soak
 @settings(max_examples=30)
 @given(st.lists(steps, max_size=25))
 def test_every_trail_is_legal_complete_and_without_gaps(script: list[tuple[str, object]]) -> None:

@@ -12,6 +12,7 @@ from headway import App, Job
 from headway.errors import DuplicateJob
 from headway.testing import World
 from tests.engine.kit import Diary, states, takes
+from tests.stores import second_store_in_the_soak
 
 
 def unique_job(app: App, diary: Diary, **options: Any) -> Job[Any, Any]:
@@ -173,6 +174,7 @@ def test_the_same_key_of_another_type_is_another_key(app: App) -> None:
         assert one.enqueue().id != two.enqueue().id
 
 
+@second_store_in_the_soak
 @settings(max_examples=40)
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 90)), max_size=12))
 def test_never_do_two_of_one_key_run_at_once(asked: list[tuple[str, int]]) -> None:

@@ -128,6 +128,8 @@ def test_every_route_that_changes_something_leaves_a_name(guarded_everywhere: Gu
         for each in api.document.operations:
             if each.method == "GET" or each.name in NO_ACTION or "/api/tokens" in each.path:
                 continue
+            if each.path.startswith("/api/v0/"):
+                continue  # clients' own words, and what a controller does: see its tests
             subject = done(api, each)
             row = newest(api)
             assert row["who"] == "token:operator from 127.0.0.1", each.name

@@ -22,7 +22,7 @@ from headway.api.site import Site
 
 M = TypeVar("M", bound=BaseModel)
 
-METHODS = ("POST", "GET", "PUT", "PATCH", "DELETE")
+ANY = "any"  # method
 TEMPLATE = "#/components/schemas/{model}"
 Endpoint = Callable[[Request], Awaitable[Response]]
 
@@ -45,6 +45,14 @@ ID = {
 _models: list[type[BaseModel]] = []
 
 
+def body_of(model: type[BaseModel], *, required: bool) -> dict[str, Any]:
+    """For the document: a route reads this body, by itself."""
+    _models.append(model)
+    reference = {"$ref": TEMPLATE.format(model=model.__name__)}
+    content = {"application/json": {"schema": reference}}
+    return {"requestBody": {"required": required, "content": content}}
+
+
 def post(
     router: APIRouter, path: str, model: type[BaseModel], *, any_method: bool = False,
     needs_body: bool = True, **about: Any,
@@ -52,17 +60,14 @@ def post(
     """A route that reads this body. `about` is for the document. `any_method`: clients need not
     have read it.
     """
-    _models.append(model)
-    reference = {"$ref": TEMPLATE.format(model=model.__name__)}
-    content = {"application/json": {"schema": reference}}
-    extra: dict[str, Any] = {"requestBody": {"required": needs_body, "content": content}}
+    extra = body_of(model, required=needs_body)
     numbered = "/{id}/" in path
     if numbered:
         extra["parameters"] = [ID]
 
     def register(endpoint: Endpoint) -> Endpoint:
-        for method in METHODS if any_method else ("POST",):
-            (NUMBERED if numbered else ENDPOINTS)[method, path] = endpoint
+        method = ANY if any_method else "POST"
+        (NUMBERED if numbered else ENDPOINTS)[method, path] = endpoint
         router.post(path, openapi_extra=extra, **about)(endpoint)
         return endpoint
 
@@ -72,7 +77,7 @@ def post(
 def find(scope: Scope) -> Endpoint | None:
     """The route that this request is for, if it is one of these; it is noted which one it is."""
     method, path = scope["method"], scope["path"]
-    endpoint = ENDPOINTS.get((method, path))
+    endpoint = ENDPOINTS.get((method, path)) or ENDPOINTS.get((ANY, path))
     if endpoint is None:
         front, _, verb = path.rpartition("/")
         noun, _, number = front.rpartition("/")

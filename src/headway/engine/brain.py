@@ -24,7 +24,7 @@ from headway.engine.hands import Hands
 from headway.engine.hands.remote import RemoteHands
 from headway.engine.intake import obey_commands, take_in
 from headway.engine.ledger import Extra, Ledger, clean
-from headway.engine.metering import count, count_slot
+from headway.engine.metering import count
 from headway.engine.registry import Registry
 from headway.engine.schedules import Schedules
 from headway.engine.settings import Settings
@@ -268,11 +268,11 @@ class Brain(Departures):
                     self._write_records(done)
                 done += 1
                 number = change.ticket.id
-                if type(number) is not int:
-                    count_slot(meters, change)
-                    self.slots.changed(change)
-                    continue
                 before = change.before
+                if type(number) is not int:
+                    if before is not None:
+                        self.slots.changed(change)
+                    continue
                 count(meters, change)
                 enter(change, batch, before is None and number in fresh)
                 if before is None or before in TERMINAL:

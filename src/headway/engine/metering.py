@@ -10,13 +10,6 @@ PUSHED_BACK = frozenset({Event.PUSHBACK, Event.PUSHED_BACK_TOO_LONG})
 LOST = frozenset({Event.LOST, Event.LOST_TOO_OFTEN})
 
 
-def count_slot(meters: Meters, change: Change) -> None:
-    """Of a slot only its waits are counted here; its desk counts the rest."""
-    held = change.ticket.permit
-    if change.event is Event.GRANT and held is not None:
-        meters.slot_granted(held.waited_s)
-
-
 def count(meters: Meters, change: Change) -> None:
     event, ticket, permit = change.event, change.ticket, change.permit
     if event is Event.GRANT:

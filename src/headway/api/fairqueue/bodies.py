@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from fastapi import Request
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,43 +20,71 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="ignore", alias_generator=to_camel)
 
 
+def _name(about: str) -> Any:
+    return Field(None, max_length=MAX_NAME, description=about)
+
+
+def _token(about: str) -> Any:
+    return Field(None, max_length=200, description=about)
+
+
+HOSTNAME = "The host that is to be called."
+HOSTNAME_HASH = "What it is known by if its name is not told."
+IP_BUCKET = "For whom: an address or a network. It is what places are shared between."
+CLOCK = "The client's clock, in milliseconds since 1970."
+RETRY_AFTER = "Seconds, if the host said so: it is closed for so long, for everybody."
+
+
 class AcquireBody(Body):
     """First with a host, then with the token that was answered."""
 
-    query_token: str | None = Field(None, max_length=200)
-    hostname: str | None = Field(None, max_length=MAX_NAME)
-    hostname_hash: str | None = Field(None, max_length=MAX_NAME)
-    ip_bucket: str | None = Field(None, max_length=MAX_NAME)
-    now: float | None = Field(None, description="The client's clock, in milliseconds.")
+    query_token: str | None = _token("What the first answer gave; nothing else is needed then.")
+    hostname: str | None = _name(HOSTNAME)
+    hostname_hash: str | None = _name(HOSTNAME_HASH)
+    ip_bucket: str | None = _name(IP_BUCKET)
+    now: float | None = Field(None, description=CLOCK)
     throttle_time_window_seconds: float | None = Field(
         None, description="How long the host stays closed after its last error."
     )
 
 
 class ReleaseBody(Body):
-    hostname: str | None = Field(None, max_length=MAX_NAME)
-    hostname_hash: str | None = Field(None, max_length=MAX_NAME)
-    ip_bucket: str | None = Field(None, max_length=MAX_NAME)
-    slot_token: str | None = Field(None, max_length=200)
-    hit_upstream_at_ms: float | None = None
-    now: float | None = None
-    status: int | None = Field(None, description="What the upstream answered.")
-    retry_after: float | None = Field(None, description="Seconds, if it said so.")
+    """A slot that is not needed any more."""
+
+    hostname: str | None = _name(HOSTNAME)
+    hostname_hash: str | None = _name(HOSTNAME_HASH)
+    ip_bucket: str | None = _name(IP_BUCKET)
+    slot_token: str | None = _token("What the grant gave; it says which slot.")
+    hit_upstream_at_ms: float | None = Field(
+        None, description="When the host was called, by the client's clock in milliseconds."
+    )
+    now: float | None = Field(None, description=CLOCK)
+    status: int | None = Field(None, description="What the host answered; the breaker counts it.")
+    retry_after: float | None = Field(None, description=RETRY_AFTER)
 
 
 class CancelBody(Body):
-    query_token: str | None = Field(None, max_length=200)
+    """Whose wait is over, or whose grant came too late."""
+
+    query_token: str | None = _token("What the first answer gave.")
 
 
 class ReportBody(Body):
-    hostname: str | None = Field(None, max_length=MAX_NAME)
-    hostname_hash: str | None = Field(None, max_length=MAX_NAME)
-    status: int
-    retry_after: float | None = None
+    """What a host answered to somebody who held no slot."""
+
+    hostname: str | None = _name(HOSTNAME)
+    hostname_hash: str | None = _name(HOSTNAME_HASH)
+    status: int = Field(description="What the host answered.")
+    retry_after: float | None = Field(None, description=RETRY_AFTER)
 
 
 class RefreshBody(Body):
-    targets: list[str] = Field(default_factory=lambda: ["all"], max_length=10)
+    """What to read again."""
+
+    targets: list[str] = Field(
+        default_factory=lambda: ["all"], max_length=10,
+        description="all, config, bootstrap or fairqueue; all and fairqueue reset who waits.",
+    )  # fmt: skip
 
 
 class AcquireModel(BaseModel):
@@ -79,10 +107,12 @@ class CancelModel(BaseModel):
     result: Literal["canceled", "gone", "noop"]
 
 
-async def read(request: Request, model: type[B]) -> B:
-    """400 for what is no JSON or does not fit, which is what these clients know."""
+async def read(request: Request, model: type[B], missing: bytes = b"") -> B:
+    """400 for what is no JSON or does not fit, which is what these clients know. `missing` is
+    what no body at all means.
+    """
     try:
-        return model.model_validate_json(await request.body() or b"{}")
+        return model.model_validate_json(await request.body() or missing)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(str(each) for each in first["loc"])

@@ -6,6 +6,7 @@ taken, field names are theirs, and what is no answer to them is no answer here.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
@@ -53,7 +54,7 @@ def _post(
 @_post("/acquire", AcquireBody, AcquireModel, "Ask for a slot, or ask again", "acquireFairQueue")
 async def acquire(request: Request) -> Response:
     """Answers as soon as the slot is granted, and in any case within 8 seconds."""
-    site, _ = whose(request, "submit")
+    site, _ = whose(request, "submit", all_tenants=True)
     body = await read(request, AcquireBody)
     return Reply(await acquire_slot(site, request, body))
 
@@ -61,14 +62,14 @@ async def acquire(request: Request) -> Response:
 @_post("/release", ReleaseBody, DoneModel, "Give a slot back", "releaseFairQueue")
 async def release(request: Request) -> Response:
     """Always `ok`, and at once; the slot opens when its minimum hold is over."""
-    site, _ = whose(request, "submit")
+    site, _ = whose(request, "submit", all_tenants=True)
     await release_slot(site, await read(request, ReleaseBody))
     return Reply(OK)
 
 
 @_post("/cancel", CancelBody, CancelModel, "Want no slot any more", "cancelFairQueue")
 async def cancel(request: Request) -> Response:
-    site, _ = whose(request, "submit")
+    site, _ = whose(request, "submit", all_tenants=True)
     body = await read(request, CancelBody)
     return Reply({"result": await cancel_session(site, body.query_token)})
 
@@ -76,7 +77,7 @@ async def cancel(request: Request) -> Response:
 @_post("/report", ReportBody, DoneModel, "Say what a host answered", "reportFairQueue")
 async def report(request: Request) -> Response:
     """An outcome without a slot, for the breaker."""
-    site, _ = whose(request, "submit")
+    site, _ = whose(request, "submit", all_tenants=True)
     await hear_report(site, await read(request, ReportBody))
     return Reply(OK)
 
@@ -103,15 +104,19 @@ async def health(request: Request) -> Response:
 @router.post(
     "/api/v0/refresh", status_code=204, summary="Read the settings again",
     operation_id="refreshFairQueue", responses=documented(400, 404, 502),
+    openapi_extra=quick.body_of(RefreshBody, required=False),
 )  # fmt: skip
 async def refresh(request: Request) -> Response:
-    site, _ = whose(request, "operate")
-    body = await read(request, RefreshBody)
+    site, principal = whose(request, "operate")
+    body = await read(request, RefreshBody, b"{}")
     unknown = sorted(set(body.targets) - TARGETS)
     if unknown:
         raise Problem(400, f"targets are {', '.join(sorted(TARGETS))}, not {', '.join(unknown)}",
                       kind="wrong-input")  # fmt: skip
-    return await _done("refreshing", site.fairqueue.refresh(body.targets))
+    done = await _done("refreshing", site.fairqueue.refresh(body.targets))
+    said = ", ".join(body.targets)
+    await asyncio.to_thread(site.record, principal, "refresh", "fairqueue", said)
+    return done
 
 
 @router.post(

@@ -56,7 +56,14 @@ async def _number(
     return number_in(request)
 
 
+async def _ender(request: Request) -> Principal:
+    principal: Principal | None = request.scope["principal"]
+    operates = principal is not None and principal.may("operate")
+    return allowed(principal, "operate" if operates else "submit")
+
+
 SlotId = Annotated[int, Depends(_number)]
+Ender = Annotated[Principal, Depends(_ender)]
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"model": slot_views.SlotGrantedModel},
     202: {"model": slot_views.SlotPendingModel, "description": "Not yet: poll on."},
@@ -302,7 +309,7 @@ def stats(site: TheSite, principal: Overseer) -> Response:  # noqa: ARG001 - it 
     response_class=Reply,
     responses={200: {"model": slot_views.SlotModel}, **documented(404)},
 )
-def get_slot(id: SlotId, site: TheSite, principal: Reader) -> Response:
+def get_slot(principal: Reader, id: SlotId, site: TheSite) -> Response:
     desk = site.engine.brain.slots
 
     def look(now: float) -> dict[str, Any]:
@@ -321,14 +328,8 @@ def get_slot(id: SlotId, site: TheSite, principal: Reader) -> Response:
     response_class=Reply,
     responses={200: {"model": slot_views.SlotEndModel}, **documented(404, 409)},
 )
-async def end_slot(id: SlotId, request: Request, site: TheSite) -> Response:
+async def end_slot(principal: Ender, id: SlotId, site: TheSite) -> Response:
     """The scope `submit` is enough for a tenant's own, and to leave the line; all else needs
     `operate`. Whoever held it is not stopped by this, and must not go on.
     """
-    return Reply({"id": id, "ended": await end(site, _ender(request), id)})
-
-
-def _ender(request: Request) -> Principal:
-    principal: Principal | None = request.scope["principal"]
-    operates = principal is not None and principal.may("operate")
-    return allowed(principal, "operate" if operates else "submit")
+    return Reply({"id": id, "ended": await end(site, principal, id)})
