@@ -94,13 +94,12 @@ TAKE_TURN = f"insert into turn values ({', '.join('?' for _ in (*MARKS, 'way', *
 
 def encoded(batch: Batch) -> Encoded:
     """The batch as the values of one statement; made outside of the writer's lock."""
-    texts: list[str | None] = []
+    texts: list[str | None] = [None] * len(LISTS)
     used: set[str] = set()
-    for name, _ in LISTS:
-        rows = rows_of(batch, name)
-        if rows:
+    for place, (name, _) in enumerate(LISTS):
+        if getattr(batch, name):  # most are empty
             used.add(name)
-        texts.append(_encode(rows).decode() if rows else None)
+            texts[place] = _encode(rows_of(batch, name)).decode()
     way = next((way for way, lists in WAYS.items() if used <= lists), None)
     return (batch.term, batch.fence, int(batch.mark or 0), way, *texts)
 
