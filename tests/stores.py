@@ -36,9 +36,10 @@ def new_url(request: pytest.FixtureRequest) -> Place:
     return PLACES[request.param]
 
 
-# For a test that takes long: on the second kind of store it is part of `make soak`.
+# For tests that take long: on the second kind of store they are part of `make soak`.
+SECOND_STORE_IN_THE_SOAK = ("sqlite", pytest.param("postgres", marks=pytest.mark.soak))
 second_store_in_the_soak = pytest.mark.parametrize(
-    "new_url", ["sqlite", pytest.param("postgres", marks=pytest.mark.soak)], indirect=True
+    "new_url", SECOND_STORE_IN_THE_SOAK, indirect=True
 )
 
 

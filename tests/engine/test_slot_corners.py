@@ -13,6 +13,12 @@ from headway.engine.slots import LEASE
 from headway.engine.slots.counts import Overshoot
 from tests.core.kit import core_with, permit_of, start
 from tests.engine.slot_kit import BAD, HOST, SlotWorld, per_ip
+from tests.stores import PLACES, SECOND_STORE_IN_THE_SOAK, Place
+
+
+@pytest.fixture(params=SECOND_STORE_IN_THE_SOAK)
+def new_url(request: pytest.FixtureRequest) -> Place:
+    return PLACES[request.param]
 
 
 def test_places_that_come_free_later_do_not_disturb_who_asks_where_it_stands(app: App) -> None:

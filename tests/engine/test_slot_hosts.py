@@ -12,7 +12,13 @@ from headway.core import Outcome
 from headway.engine.slots import LEASE, Session, Terms, Weighting, Wish
 from headway.engine.slots.hosts import Host
 from tests.engine.slot_kit import BAD, HOST, Client, SlotWorld, per_ip, said
-from tests.stores import sqlite_place
+from tests.stores import PLACES, SECOND_STORE_IN_THE_SOAK, Place, sqlite_place
+
+
+@pytest.fixture(params=SECOND_STORE_IN_THE_SOAK)
+def new_url(request: pytest.FixtureRequest) -> Place:
+    return PLACES[request.param]
+
 
 OTHER = "other.example.com"
 

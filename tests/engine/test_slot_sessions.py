@@ -13,6 +13,13 @@ from headway.core import Outcome
 from headway.engine.slots import LEASE, Answer, Phase
 from headway.engine.slots.counts import Overshoot
 from tests.engine.slot_kit import BAD, HOST, Client, SlotWorld, per_ip, said
+from tests.stores import PLACES, SECOND_STORE_IN_THE_SOAK, Place
+
+
+@pytest.fixture(params=SECOND_STORE_IN_THE_SOAK)
+def new_url(request: pytest.FixtureRequest) -> Place:
+    return PLACES[request.param]
+
 
 ONE = {"limit": 1}
 
