@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from headway import App, Meaning, Retry, RetryPolicy, Snooze, job
 from headway.testing import World
 from tests.engine.kit import Diary, failing, gaps, takes, trail
+from tests.stores import second_store_in_the_soak
 
 
 @pytest.mark.parametrize(
@@ -198,6 +199,7 @@ def test_a_handler_that_cancels_itself_from_within_has_failed(app: App) -> None:
         )
 
 
+@second_store_in_the_soak
 @settings(max_examples=40)
 @given(
     retries=st.integers(0, 4),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.engine_real.test_neighbours import said
+from tests.stores import second_store_in_the_soak
 
 
 def idling(url: str, seconds: int) -> tuple[float, int]:
@@ -12,6 +13,7 @@ def idling(url: str, seconds: int) -> tuple[float, int]:
     return float(share), int(turns)
 
 
+@second_store_in_the_soak
 def test_an_idle_engine_costs_next_to_nothing(url: str) -> None:
     share, turns = idling(url, 4)
     assert share < 0.01
@@ -32,6 +34,7 @@ def starting(url: str, count: int) -> tuple[float, float]:
     return float(took_s), float(peak)
 
 
+@second_store_in_the_soak
 def test_an_engine_starts_on_twenty_thousand_jobs(url: str) -> None:
     said(url, "fill", "20000")
     starting(url, 20_000)  # jobs that no engine has seen

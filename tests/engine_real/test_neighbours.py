@@ -15,6 +15,7 @@ from headway.core import IllegalTransition
 from headway.engine.brain import NET_S
 from headway.errors import EngineRunning
 from tests.hands.kit import WAIT_S, eventually
+from tests.stores import second_store_in_the_soak
 
 NEIGHBOUR = str(Path(__file__).with_name("neighbour.py"))
 
@@ -75,6 +76,7 @@ def test_the_bell_brings_a_job_of_another_process_to_the_engine_at_once(app: App
     assert sorted(delays)[2] < 1.0
 
 
+@second_store_in_the_soak
 @pytest.mark.usefixtures("note")
 def test_a_job_whose_bell_nobody_heard_is_caught_by_the_net(app: App, url: str) -> None:
     with app.running():

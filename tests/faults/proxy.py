@@ -153,6 +153,8 @@ class Proxy:
                 self._links.add(link)
             self._start(link.forward)
             self._start(link.backward)
+            if self.refusing:  # since this one came in, so that `cut` may not have seen it
+                link.cut()
 
     def _start(self, target: object) -> None:
         thread = threading.Thread(target=target, daemon=True)  # type: ignore[arg-type]
