@@ -17,7 +17,8 @@ from headway.api.config import Config
 from headway.api.problems import Problem
 from headway.api.site import Site
 from headway.api.slot_waiting import GONE
-from headway.api.slotting import Waiting, in_turn
+from headway.api.slotting import Waiting
+from headway.api.turns import in_turn
 from headway.engine.slots import LEASE, Answer, Phase, Session, Wish
 from tests.hands.kit import WAIT_S
 

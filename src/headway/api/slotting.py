@@ -15,11 +15,10 @@ from headway.api.site import Reply, Site
 from headway.api.slot_bodies import SlotReleaseBody, SlotReportBody, SlotWishBody
 from headway.api.slot_views import granted_view, pending_view
 from headway.api.slot_waiting import SlotRequest
+from headway.api.turns import in_turn
 from headway.core import Outcome, Refused
 from headway.core.classify import classify_status, outcome_of
 from headway.core.ticket import Traffic
-from headway.engine import Engine
-from headway.engine.loop_future import LoopFuture
 from headway.engine.slots import LEASE, OWN, Answer, Phase, Session, SlotDesk, Terms, Wish
 from headway.net.redaction import redact
 
@@ -69,14 +68,6 @@ def lease_of(desk: SlotDesk, number: int, tenant: str | None) -> Session | None:
     if session is None or session.wish.kind != LEASE or tenant not in (None, session.wish.tenant):
         return None
     return session
-
-
-async def in_turn(engine: Engine, call: Callable[[float], T]) -> T:
-    """Let the brain do something, and wait until it is committed."""
-    waiter = LoopFuture()
-    engine.ask_for(waiter, call)
-    found: T = await waiter
-    return found
 
 
 # ---------------------------------------------------------------------- waiting

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from fastapi import Request
@@ -14,10 +14,11 @@ from headway.api.fairqueue.bodies import AcquireBody, ReleaseBody, ReportBody, h
 from headway.api.fairqueue.profiles import IP
 from headway.api.site import Site
 from headway.api.slot_waiting import LATE, SlotRequest
+from headway.api.turns import in_turn
 from headway.core import Outcome
+from headway.core.gatekeeper import reason_for
 from headway.core.kinds import UPSTREAM
 from headway.core.outcome import Kind
-from headway.engine.loop_future import LoopFuture
 from headway.engine.slots import FAIRQUEUE, Answer, Wish
 from headway.engine.slots.session import new_secret
 from headway.errors import HeadwayError
@@ -110,9 +111,9 @@ async def release(site: Site, body: ReleaseBody) -> None:
             desk.release(session, fence, outcome(body.status, body.retry_after, at), now)
 
     try:
-        await _done(site, give_back)
-    except HeadwayError as error:
-        logger.warning("a slot could not be given back: %s", error)
+        await in_turn(site.engine, give_back, DONE_S)
+    except (HeadwayError, TimeoutError) as error:
+        logger.warning("a slot could not be given back yet: %s", error or "the store is away")
 
 
 async def report(site: Site, body: ReportBody) -> None:
@@ -126,10 +127,11 @@ async def report(site: Site, body: ReportBody) -> None:
         brain.policies.hosts.use(host, now)
         gates.report(host, heard, now)
         if heard.retry_after_s:
-            why = f"{body.status} pushback, Retry-After {heard.retry_after_s:g} s"
+            why = reason_for(heard, heard.retry_after_s)
             gates.close(UPSTREAM, host, now, until=now + heard.retry_after_s, why=why)
 
-    await _done(site, hear)
+    with suppress(TimeoutError):  # it is heard when the store is back
+        await in_turn(site.engine, hear, DONE_S)
 
 
 async def cancel(site: Site, token: str | None) -> str:
@@ -145,19 +147,10 @@ async def cancel(site: Site, token: str | None) -> str:
             return "noop"  # whoever holds it has had it for long, and gives it back itself
         return "canceled" if desk.leave(session, now) == "cancelled" else "gone"
 
-    result: str = await _done(site, leave, late="canceled")
-    return result
-
-
-async def _done(site: Site, call: Callable[[float], Any], late: Any = None) -> Any:
-    """While the store is away clients hear this, since it is done as soon as the store is back."""
-    waiter = LoopFuture()
-    alarm = asyncio.get_running_loop().call_later(DONE_S, waiter.answer_here, late)
     try:
-        site.engine.ask_for(waiter, call)
-        return await waiter
-    finally:
-        alarm.cancel()
+        return await in_turn(site.engine, leave, DONE_S)
+    except TimeoutError:
+        return "canceled"  # when the store is back
 
 
 def outcome(status: int | None, retry_after: float | None, at: float | None) -> Outcome:

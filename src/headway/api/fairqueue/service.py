@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.api.fairqueue.config import FairQueueConfig, load, parse
 from headway.api.fairqueue.controller import Controller
 from headway.api.fairqueue.reporting import Reporter, Seen, report_forever
+from headway.api.turns import in_turn
 from headway.core.limits import MinHold
 from headway.engine import Engine
-from headway.engine.loop_future import LoopFuture
 from headway.engine.slots import FAIRQUEUE, Phase
 from headway.errors import HeadwayError, StoreUnavailable
 from headway.net.redaction import SECRETS
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from headway.api.site import Site
 
 logger = logging.getLogger("headway.fairqueue")
+
+T = TypeVar("T")
 
 ANSWER_S = 7.0  # for the brain, which waits for the store
 AGAIN_S = 30.0  # until a controller that could not be reached is asked again
@@ -157,19 +160,15 @@ class FairQueue:
         engine = self._engine()
         if engine is None:
             return {}, {}
-        found: Seen = await _done(engine, partial(_seen, engine))
-        return found
+        return await _done(engine, partial(_seen, engine))
 
     def _engine(self) -> Engine | None:
         return None if self._site is None else self._site.app.engine
 
 
-async def _done(engine: Engine, call: Any) -> Any:
-    waiter = LoopFuture()
-    engine.ask_for(waiter, call)
+async def _done(engine: Engine, call: Callable[[float], T]) -> T:
     try:
-        async with asyncio.timeout(ANSWER_S):
-            return await waiter
+        return await in_turn(engine, call, ANSWER_S)
     except TimeoutError:
         raise StoreUnavailable("the store cannot be reached; try again when it is back") from None
 
