@@ -155,13 +155,11 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help=f"of each measurement: {SECONDS:g}")
     parser.add_argument("--rounds", type=int, help=f"{ROUNDS}, or 1 with --quick")
     parser.add_argument("--loop", choices=LOOPS, default=LOOPS[0], help="of all in process")
-    parser.add_argument("--http", action=argparse.BooleanOptionalAction, default=None)
+    parser.add_argument("--http", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--quick", action="store_true", help="short, to see that all works")
     given = parser.parse_args(words)
     given.seconds = given.seconds or (QUICK_S if given.quick else SECONDS)
     given.rounds = given.rounds or (1 if given.quick else ROUNDS)
-    if given.http is None:
-        given.http = slots_http.routes_exist()
     try:
         given.contenders = chosen(filter(None, given.only.split(",")))
     except ValueError as error:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import inspect
 import json
 import re
 import sys
@@ -35,7 +34,6 @@ from pydantic import BaseModel
 from bench.http import free_port, serving
 from bench.peers.leases import CAP, CLIENTS
 from bench.slots_drive import PATIENCE_S, Run, Tally, all_of, failed, warm_up_s
-from headway.cli.serving import serve
 
 ACQUIRE, RELEASE = "/api/v0/fairqueue/acquire", "/api/v0/fairqueue/release"
 # As many may wait as there are clients: what is measured is slots, not how waiters are turned away.
@@ -247,11 +245,6 @@ class Served:
     def cpu_s(self) -> float:
         used = self.process.cpu_times()
         return float(used.user + used.system)
-
-
-def routes_exist() -> bool:
-    """Whether `headway serve` can be told of slots at all."""
-    return "fairqueue" in inspect.signature(serve).parameters
 
 
 @contextmanager
