@@ -119,3 +119,9 @@ class BadSettings(HeadwayError, ValueError):
 
 class NotAllowed(HeadwayError):
     """The server does not let this in: the token is missing, not valid, or may not do this."""
+
+
+class SealedElsewhere(HeadwayError):
+    """A stored secret cannot be opened here: its key is missing, it belongs to another record, or
+    it is damaged. Bring the key back, or enter the secret again.
+    """

@@ -143,8 +143,12 @@ def test_it_wakes_for_a_deadline_unless_the_ticket_has_ended() -> None:
     core.gates.pause("upstream", "x.com", 0.0)
     ask(core, "a", deadline=40.0)
     ask(core, "b", deadline=60.0)
+    assert core.next_wakeup() == 30.0  # when it begins to rise
+    core.advance(30.0)
     assert core.next_wakeup() == 40.0
-    core.cancel("a", 1.0)
+    core.cancel("a", 31.0)
+    assert core.next_wakeup() == 45.0
+    core.advance(45.0)
     assert core.next_wakeup() == 60.0
 
 

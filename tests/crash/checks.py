@@ -110,5 +110,5 @@ def the_schedule_goes_on_without_doubles(store: Store, jobs: dict[int, Job]) -> 
     assert len(still_open) == 1, f"{len(still_open)} occurrences are open"
     assert {job.state for job in ticks if job not in still_open} <= {State.COMPLETED.value}
     # The key of an occurrence names its time, so that no time has two jobs, and no job two times.
-    claimed = [row[0] for row in store._rows("select job from occurrences")]  # type: ignore[attr-defined]
+    claimed = [row[0] for row in store.rows("select job from occurrences")]
     assert sorted(claimed) == sorted(job.id for job in ticks)

@@ -135,7 +135,7 @@ def test_a_transaction_that_is_open_for_long_hides_nobody_and_is_seen_at_last(
 
 
 def done(works: Works) -> int:
-    rows = works.app.store._rows("select count(*) from jobs where state = 'completed'")  # type: ignore[attr-defined]
+    rows = works.app.store.rows("select count(*) from jobs where state = 'completed'")
     return int(rows[0][0])
 
 

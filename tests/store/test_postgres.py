@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,8 +15,10 @@ import headway.store
 from headway.errors import (
     BadJob,
     EngineRunning,
+    OutcomeUnknown,
     SchemaTooNew,
     StaleBrain,
+    StoreBusy,
     StoreCorrupt,
     StoreError,
     StoreUnavailable,
@@ -27,6 +29,7 @@ from headway.store.postgres.connection import connect
 from headway.store.postgres.inserting import encoded
 from headway.store.postgres.marks import Mark
 from headway.store.records import Query
+from headway.store.tables import Table, Write
 from tests.postgres import shared_postgres
 from tests.store.kit import T0, Engine, ended, event, granted, job, put, put_one, unique
 from tests.stores import PLACES
@@ -310,6 +313,62 @@ def test_a_turn_that_is_sent_twice_counts_once(pg: PostgresStore) -> None:
     engine.commit(events=[event()])
 
     assert pg.event_range() == (1, 1)
+
+
+def test_what_an_application_writes_in_a_turn_that_is_sent_twice_counts_once(
+    pg: PostgresStore,
+) -> None:
+    pg.install("app", ["create table app_sums (name text primary key, total bigint not null)"])
+    sums = Table("app_sums", {"name": "text", "total": "bigint"}, key=("name",))
+    add_up = Write(
+        sqlite="update app_sums set total = total + (value ->> 0) from jsonb_each(?1)",
+        postgres="update app_sums set total = total + (v ->> 0)::bigint "
+        "from jsonb_array_elements($1) as v",
+    )
+    pg.write([(sums.add(), [("a", 0)])])
+    engine = Engine(pg)
+    seat: Any = pg._seat
+    for _ in range(2):
+        engine.commit(writes=[(add_up, [(5,)])])
+        seat._turn = 0  # as if the answer had been lost
+
+    assert pg.rows("select total from app_sums") == [(5,)]
+
+
+def test_a_write_whose_answer_was_lost_is_not_said_to_have_failed(named: PostgresStore) -> None:
+    """Nor is it done again: a statement by hand may add something up."""
+    end_me = Write(
+        sqlite="select ?1",
+        postgres="select pg_terminate_backend(pg_backend_pid()), $1",
+    )
+    with pytest.raises(OutcomeUnknown, match="look what is there"):
+        named.write([(end_me, [])])
+
+    assert named.rows("select count(*) from jobs") == [(0,)]
+
+
+SHAKY = """
+create sequence app_tries;
+create function app_shaky(rows jsonb) returns bigint language plpgsql as $$
+declare attempt constant bigint := nextval('app_tries');  -- which no rollback takes back
+begin
+    if attempt <= (rows -> 0 ->> 0)::bigint then
+        raise exception 'deadlock detected' using errcode = '40P01';
+    end if;
+    return attempt;
+end $$;
+"""
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_those_who_wait_for_each_other_write_in_the_end(pg: PostgresStore, failures: int) -> None:
+    pg.install("app", [SHAKY])
+    shaky = Write(sqlite="select ?1", postgres="select app_shaky($1)")
+
+    with nullcontext() if failures < 3 else pytest.raises(StoreBusy):
+        pg.write([(shaky, [(failures,)])])
+
+    assert pg.rows("select last_value from app_tries") == [(3,)]
 
 
 def test_a_store_that_was_set_back_stops_the_engine(pg: PostgresStore) -> None:

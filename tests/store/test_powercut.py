@@ -15,11 +15,13 @@ import pytest
 from headway.errors import StoreError, StoreUnavailable
 from headway.store.records import OnConflict
 from headway.store.sqlite import SqliteStore, writer
+from headway.store.tables import Table
 from tests.store.kit import T0, Engine, ended, event, granted, job, moved, put, unique
 from tests.store.powercut import SECTOR, Disk, File, Recorder, Step, disks_after, torn
 
 ROUNDS = 2
 WAL_PAGES = 12  # so that the log is folded in several times
+SUMS = Table("app_sums", {"job": "bigint", "turn": "bigint"}, key=("job",))
 
 Content = dict[str, list[tuple[Any, ...]]]
 
@@ -77,6 +79,7 @@ def content_of(db: apsw.Connection) -> Content:
 def workload(run: Run, rounds: int, rng: Random) -> None:
     """All that changes a store: inserts of all kinds, turns of the engine, purges, reopening."""
     store = run.open()
+    run.do(store.install, "app", ["create table app_sums (job bigint primary key, turn bigint)"])
     for turn in range(rounds):
         engine = run.do(Engine, store)
         run.do(store.command, "pause", "7", None, T0)
@@ -105,7 +108,9 @@ def workload(run: Run, rounds: int, rng: Random) -> None:
             events=[event(number, "ok") for number in one + many],
             results=[(number, "{}" * rng.randint(1, 300), T0) for number in many],
             freed=only,
+            writes=[(SUMS.add(), [(number, turn) for number in one])],
         )
+        run.do(store.write, [(SUMS.put(), [(0, turn)]), (SUMS.put(), [(-1, turn)])])
         run.do(store.purge, T0 + 1, T0 + 1, T0 + 1)
         store.leave()
         if turn % 2:

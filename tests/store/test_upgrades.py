@@ -14,6 +14,7 @@ from headway.store.postgres.address import parse
 from headway.store.postgres.connection import connect
 from headway.store.records import BatchRow, Command, Query, SlotRow, Token
 from headway.store.sqlite import connection as sqlite
+from headway.store.tables import Table
 from tests.store.kit import T0, Engine, event, put_one
 from tests.stores import postgres_place, sqlite_place
 
@@ -23,9 +24,12 @@ insert into jobs (id, type, lane, tenant, priority, not_before, created_at, args
 insert into events (id, at, job, event, fence, detail) values (1, {T0}, 7, 'submit', 0, '');
 insert into commands (at, verb, target, args) values ({T0}, 'pause', '7', 'null');
 insert into batches (created_at, label) values ({T0}, 'old');
+"""
+OLD_SLOT = f"""
 insert into slots (fence, ticket, upstream, granted_at, lease_end)
     values (3, 'slot-3', 'x.com', {T0}, {T0} + 60);
 """
+SLOTS = {"sqlite": 4, "postgres": 3}  # the version since which slots are as they are now
 
 
 def old_sqlite(url: str, version: int) -> None:
@@ -36,6 +40,8 @@ def old_sqlite(url: str, version: int) -> None:
     db.pragma("user_version", version)
     db.pragma("application_id", sqlite.APPLICATION_ID)
     db.execute(ROWS)
+    if version < SLOTS["sqlite"]:
+        db.execute(OLD_SLOT)
     db.close()
 
 
@@ -48,12 +54,14 @@ def old_postgres(url: str, version: int) -> None:
             if number <= version:
                 db.execute(text.encode())
         for text in postgres.routines():
-            if "function read_json" not in text:
+            if "function read_json" not in text and "function take_writes" not in text:
                 db.execute(text.replace(", subject, who)", ", subject)")
                            .replace(", v ->> 7, v ->> 8", ", v ->> 7").encode())  # fmt: skip
         mark = f"headway schema version {version}"
         db.execute(f"comment on schema \"{address.schema}\" is '{mark}'".encode())
         db.execute(ROWS.encode())
+        if version < SLOTS["postgres"]:
+            db.execute(OLD_SLOT.encode())
         db.execute("update brain set last_event = 1")
         db.execute("select setval(pg_get_serial_sequence('jobs', 'id'), 7)")
 
@@ -62,8 +70,10 @@ def old_postgres(url: str, version: int) -> None:
 OLD: dict[str, tuple[Callable[[Path], str], Callable[[str, int], None], int]] = {
     "sqlite-2": (sqlite_place, old_sqlite, 2),
     "sqlite-3": (sqlite_place, old_sqlite, 3),
+    "sqlite-4": (sqlite_place, old_sqlite, 4),
     "postgres-1": (postgres_place, old_postgres, 1),
     "postgres-2": (postgres_place, old_postgres, 2),
+    "postgres-3": (postgres_place, old_postgres, 3),
 }
 
 
@@ -119,6 +129,18 @@ def test_slots_of_before_were_those_of_a_process_that_is_gone(old: str) -> None:
     assert (store.slots(), store.slot_totals()) == ([row], [("x.com", 2, 1, 0.5)])
     engine.commit(slots_gone=[4])
     assert store.slots() == []
+    store.close()
+
+
+def test_an_old_store_takes_applications_in(old: str) -> None:
+    store = open_store(old)
+    store.install("app", ["create table app_marks (name text primary key, at bigint)"])
+    marks = Table("app_marks", {"name": "text", "at": "bigint"}, key=("name",))
+
+    Engine(store).commit(completed=[(7, T0)], writes=[(marks.add(), [("a", 1)])])
+    store.write([(marks.put(), [("b", 2)])])
+
+    assert store.rows("select name, at from app_marks order by name") == [("a", 1), ("b", 2)]
     store.close()
 
 

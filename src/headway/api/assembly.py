@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fastapi import FastAPI
 
+from headway.api.application import Application
 from headway.api.config import Config
 from headway.api.server import create
 from headway.api.site import Site
@@ -29,6 +30,7 @@ def build_app(
     user_app: App | None = None,
     settings_file: str | None = None,
     environment: Mapping[str, str] = os.environ,
+    applications: Sequence[Application] = (),
 ) -> App:
     """The app that a server runs: somebody's own, with its jobs, or one that knows none."""
     if user_app is None:
@@ -46,11 +48,13 @@ def build_app(
             if not said.isdecimal():
                 raise BadSettings(f"{variable} is a whole number, not {said!r}")
             app.settings.declare("environment", "lane", lane, {"limit": int(said)})
+    for each in applications:
+        each.prepare(app, config, settings_file)
     return app
 
 
 @contextmanager
-def direct(config: Config) -> Iterator[FastAPI]:
+def direct(config: Config, applications: Sequence[Application] = ()) -> Iterator[FastAPI]:
     """The same routes without a server: for a command line on the machine itself. What operators
     ask is done here, and nothing starts. If an engine runs elsewhere, it gets the orders.
     """
@@ -59,10 +63,10 @@ def direct(config: Config) -> Iterator[FastAPI]:
             f"there is no data in {config.data}; start a server there with `headway serve --data "
             f"{config.data}`, or name another directory with --data, or a server with --server"
         )
-    app = build_app(config)
+    app = build_app(config, applications=applications)
     try:
         with suppress(EngineRunning):
             app.start(idle=True)
-        yield create(Site(app, config))
+        yield create(Site(app, config, applications=applications))
     finally:
         app.close()

@@ -25,6 +25,7 @@ from headway.net.redaction import redact, redact_query, redact_value
 FORMATS = ("auto", "json", "text")
 LEVELS = ("debug", "info", "warning", "error", "critical")
 UVICORN = ("uvicorn", "uvicorn.error", "uvicorn.access", "uvicorn.asgi")
+CLIENTS = ("httpx2", "httpcore2")
 
 MAX_TEXT = 16_000  # characters of one message, value or traceback
 MAX_ITEMS = 100  # of one list or object
@@ -66,6 +67,8 @@ def set_up(format: str = "auto", level: str | int = "info", stream: TextIO | Non
         its.handlers.clear()
         its.setLevel(logging.NOTSET)
         its.propagate = True
+    for name in CLIENTS:  # they log the whole address of every call, and there may be secrets in it
+        logging.getLogger(name).setLevel(logging.WARNING)
     logging.captureWarnings(True)
     threading.excepthook = _thread_died
 

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from fastapi.openapi.utils import get_openapi
 
 from headway import __version__
 from headway.api import problems, quick, tracing
+from headway.api.application import Application
 from headway.api.auth import BEARER, SESSION
 from headway.api.config import Config
 from headway.api.fairqueue.door import Door
@@ -34,6 +35,7 @@ from headway.api.routes import (
     fairqueue,
     gates,
     jobs,
+    learning,
     pages,
     queue,
     requests,
@@ -52,7 +54,7 @@ from headway.sdk.app import App
 logger = logging.getLogger("headway.server")
 
 ROUTERS = (jobs, work, requests, queue, tasks, gates, schedules, batches, events, tokens, system,
-           pages, fairqueue, slots)  # fmt: skip
+           pages, fairqueue, slots, learning)  # fmt: skip
 OPEN_PATHS = ("/healthz", "/readyz")  # that need no token
 ABOUT = """Background work at the pace its upstreams allow.
 
@@ -70,7 +72,11 @@ def create(site: Site) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
         await site.fairqueue.start()
+        for each in site.applications:
+            await each.start()
         yield
+        for each in site.applications:
+            await each.stop()
         await site.fairqueue.stop()
         await site.hub.close()
 
@@ -84,6 +90,9 @@ def create(site: Site) -> FastAPI:
     problems.install(app)
     for each in ROUTERS:
         app.include_router(each.router)
+    for application in site.applications:
+        for router in application.routers:
+            app.include_router(router)
     app.add_middleware(Guard, config=site.config, authenticator=site.authenticator,
                        door=Door(site.fairqueue))  # fmt: skip
     if site.tracing is not None:
@@ -142,7 +151,10 @@ def check_safe(config: Config, app: App, queue: FairQueue) -> None:
         )
 
 
-def serve(config: Config, app: App, *, ready: Callable[[str], None] | None = None) -> None:
+def serve(
+    config: Config, app: App, *, applications: Sequence[Application] = (),
+    ready: Callable[[str], None] | None = None,
+) -> None:  # fmt: skip
     """Run until SIGINT or SIGTERM. `ready` hears the address."""
     hide_secrets(config)
     if not config.dsn:
@@ -157,7 +169,7 @@ def serve(config: Config, app: App, *, ready: Callable[[str], None] | None = Non
     site: Site | None = None
     try:
         app.start()
-        site = Site(app, config, tracing.set_up("headway"), queue)
+        site = Site(app, config, tracing.set_up("headway"), queue, applications)
         site.trace_attempts()
         _run(config, site, listening, address, ready)
     finally:

@@ -16,6 +16,7 @@ import msgspec
 from fastapi import Depends, Request
 from starlette.responses import JSONResponse
 
+from headway.api.application import Application
 from headway.api.auth import Authenticator, Principal
 from headway.api.config import Config
 from headway.api.fairqueue.service import FairQueue
@@ -63,7 +64,7 @@ def paged(items: list[dict[str, Any]], total: int, page: int, size: int) -> Repl
 class Site:
     def __init__(
         self, app: App, config: Config, tracing: Tracing | None = None,
-        queue: FairQueue | None = None,
+        queue: FairQueue | None = None, applications: Sequence[Application] = (),
     ) -> None:  # fmt: skip
         self.app = app
         self.tracing = tracing
@@ -76,6 +77,9 @@ class Site:
         self.fairqueue = queue or FairQueue(config.fairqueue)
         self.fairqueue.serve(self)
         self.exposition = Exposition(meters, Measures(self))
+        self.applications = applications
+        for each in applications:
+            each.serve(self)
         self.boot = token_urlsafe(8)  # another one after each start, so that workers notice
         self.disk = config.data if Path(config.data).is_dir() else "."
         self.stopping = False

@@ -65,6 +65,7 @@ def serve(
 ) -> None:
     """Run the server: API, live page, engine and local workers, until SIGTERM or Ctrl-C."""
     # The server's code is a second of imports that no other command should wait for.
+    from headway import apps  # noqa: PLC0415
     from headway.api import assembly, logs, server  # noqa: PLC0415
     from headway.api.config import read  # noqa: PLC0415
 
@@ -77,9 +78,10 @@ def serve(
     )  # fmt: skip
     user_app = None if app is None else app_at(app)
     logs.set_up(settings.log_format, settings.log_level)
-    served = assembly.build_app(settings, user_app, _toml(config))
+    applications = apps.all_of_them()
+    served = assembly.build_app(settings, user_app, _toml(config), applications=applications)
     try:
-        server.serve(settings, served, ready=_say_where)
+        server.serve(settings, served, applications=applications, ready=_say_where)
     finally:
         served.close()  # also if it was refused before it began
 
@@ -117,7 +119,6 @@ def worker(
 
     found = app_at(app or "")
     logs.set_up(log_format or "auto", log_level or "info")
-    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it logs every call
     drain_s = 30.0 if drain is None else seconds_of(drain)
     types = ", ".join(sorted(found.registry.types)) or "nothing: the app has no jobs"
     logging.getLogger("headway.worker").info("working for %s: %s", server, types)

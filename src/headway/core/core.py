@@ -40,7 +40,7 @@ class Core(Lifetimes):
             ticket.seq = self._seq + 1
         self._seq = max(self._seq, ticket.seq)
         self.tickets[ticket.id] = ticket
-        self._set_deadline(ticket)
+        self._set_deadline(ticket, now)
         self._enter(ticket, None, None, now, "")
 
     def _room_to_wait(self, ticket: Ticket) -> None:
@@ -109,7 +109,7 @@ class Core(Lifetimes):
         self._seq = max(self._seq, ticket.seq)
         self.tickets[ticket.id] = ticket
         ticket.state, ticket.since = state, since
-        self._set_deadline(ticket)
+        self._set_deadline(ticket, since)
         if state is State.PENDING:
             self._set_due(ticket)
         elif state is State.QUEUED:
@@ -151,7 +151,7 @@ class Core(Lifetimes):
         permit.expires_at = min(expires_at, permit.hard_end_at)
         self.leases.add(permit)
         self.changes.pop()
-        self._set_deadline(ticket)
+        self._set_deadline(ticket, granted_at)
         return permit
 
     # ------------------------------------------------------------------ reporting
@@ -161,6 +161,10 @@ class Core(Lifetimes):
         now = self.advance(now)
         permit = self._held(id, fence, now)
         return None if permit is None else self._end(permit, outcome, now)
+
+    def holds(self, id: Hashable, fence: int, now: float) -> bool:
+        """Whether this fence is the ticket's, and its lease not over."""
+        return self._held(id, fence, self.advance(now)) is not None
 
     def heartbeat(self, id: Hashable, fence: int, now: float) -> float | None:
         """Prolong a lease. Returns its new end; None: it is over, stop working."""
@@ -218,10 +222,8 @@ class Core(Lifetimes):
         if not -1e9 < priority < 1e9:
             raise ValueError(f"priority must be a plain number, not {priority!r}")
         ticket.priority = priority
-        rank = (
-            ticket.priority + (ticket.since if ticket.state is State.QUEUED else now) / self.age_s
-        )
-        self._move(ticket, rank, now)
+        since = ticket.since if ticket.state is State.QUEUED else now
+        self._move(ticket, self._unpinned_rank(ticket, since), now)
 
     def pin(self, id: Hashable, now: float) -> int:
         """To the front, before everybody; the last pin goes first. Returns its number."""
@@ -246,8 +248,23 @@ class Core(Lifetimes):
         ticket.tries = None
         ticket.not_before = now
         self.tickets[ticket.id] = ticket
-        self._set_deadline(ticket)
+        self._set_deadline(ticket, now)
         self._step(ticket, Event.RETRY_BY_OPERATOR, now)
+
+    def reroute(self, id: Hashable, upstreams: tuple[str, ...], now: float) -> None:
+        """Other upstreams for a ticket, in the place that it has; one that runs ends where it
+        is.
+        """
+        now = self.advance(now)
+        ticket = self.ticket(id)
+        if ticket.upstreams == upstreams:
+            ticket.upstreams = upstreams
+            return
+        if ticket.state is State.QUEUED:
+            self.admission.unreserve(ticket, now)
+            self.admission.reroute(ticket, upstreams, now)
+        else:
+            ticket.upstreams = upstreams
 
     def reschedule(self, id: Hashable, not_before: float, now: float) -> State:
         """Another time for a ticket that is not running."""

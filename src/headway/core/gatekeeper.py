@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from headway.core.lifetimes import Lifetimes
 
 INF = float("inf")
+# Where a gate learns, so many refusals in a row are the learner's business alone: it holds queued
+# work back, and an online call may well be the next one that is served.
+LEARNS_FROM = 2
+BAN_TOLD_S = 90.0  # who is told to wait longer than this is banned
 
 
 class Gatekeeper:
@@ -151,7 +155,12 @@ class Gatekeeper:
         if permit.fence > door.pushed_fence:  # calls sent before the last one are the same event
             door.streak += 1
             door.pushed_fence = self._admission.fence
-        seconds = hold_s(gate.policy, outcome, door.streak)
+        learns = gate.policy.learn is not None and not _is_ban(outcome)
+        spared = LEARNS_FROM if learns else 0
+        if learns and door.streak <= spared:
+            self._admission.touched.add(gate)
+            return now
+        seconds = hold_s(gate.policy, outcome, door.streak - spared)
         gate.close(now, now + seconds, reason_for(outcome, seconds))
         self._shut(gate, now)
         return now
@@ -242,6 +251,10 @@ def hold_s(policy: GatePolicy, outcome: Outcome, streak: int) -> float:
     if seconds is None:
         seconds = rule.hold_for(max(streak, 1))
     return max(seconds, rule.ban_s) if outcome.ban else seconds
+
+
+def _is_ban(outcome: Outcome) -> bool:
+    return outcome.ban or (outcome.retry_after_s or 0.0) > BAN_TOLD_S
 
 
 def reason_for(outcome: Outcome, seconds: float) -> str:

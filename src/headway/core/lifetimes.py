@@ -20,6 +20,12 @@ from headway.core.policy import Policies
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY, RetryPolicy, judge
 from headway.core.ticket import INF, Ticket
 
+FOREMOST = 1  # the priority of what a person waits for
+RISES_AFTER = 0.75  # of the time that a ticket has until its deadline
+RISE_AT_ONCE = 500  # tickets, so that nobody waits long while a whole batch rises
+
+Dated = tuple[float, int, Ticket, float]  # when to look, a number, whom at, for which deadline
+
 
 class Lifetimes:
     def __init__(
@@ -47,7 +53,7 @@ class Lifetimes:
         self.admission = Admission(Atlas(self.policies, rng, kinds), patience_s=patience_s)
         self.gates = Gatekeeper(self)
         self._due: list[tuple[float, int, Ticket]] = []
-        self._deadlines: list[tuple[float, int, Ticket]] = []
+        self._deadlines: list[Dated] = []
         self._seq = 0
         self._pins = 0
 
@@ -72,11 +78,7 @@ class Lifetimes:
         self.admission.advance(now)
         for permit in self.leases.expired(now):
             self._end(permit, Outcome.lost(), now)
-        deadlines = self._deadlines
-        while deadlines and deadlines[0][0] <= now:
-            ticket = heappop(deadlines)[2]
-            if not self._outlived(ticket, now) and ticket.state is not State.RUNNING:
-                self._step(ticket, Event.DEADLINE, now)
+        self._look_at_deadlines(now)
         due = self._due
         while due and due[0][0] <= now:
             entry = heappop(due)
@@ -84,13 +86,35 @@ class Lifetimes:
                 self._step(entry[2], Event.DUE, now)
         return now
 
+    def _look_at_deadlines(self, now: float) -> None:
+        deadlines, risen = self._deadlines, 0
+        while deadlines and deadlines[0][0] <= now and risen < RISE_AT_ONCE:
+            entry = heappop(deadlines)
+            ticket = entry[2]
+            if self._outlived(entry):
+                continue
+            if now < ticket.deadline:
+                risen += 1
+                self._rise(ticket, now)
+                self._note_deadline(ticket, ticket.deadline)
+            elif ticket.state is not State.RUNNING:
+                self._step(ticket, Event.DEADLINE, now)
+
+    def _rise(self, ticket: Ticket, now: float) -> None:
+        """Its deadline is near: it goes before what else its tenant has waiting."""
+        if ticket.state is State.QUEUED and ticket.rank > PINNED:
+            rank = FOREMOST + ticket.rises_at / self.age_s
+            if rank < ticket.rank:
+                self.admission.unreserve(ticket, now)
+                self.admission.move(ticket, rank, now)
+
     def next_wakeup(self) -> float:
         """When the core must be asked again if nothing happens before. Infinity: never."""
         due = self._due
         while due and due[0][2].entry is not due[0]:
             heappop(due)
         deadlines = self._deadlines
-        while deadlines and self._outlived(deadlines[0][2], deadlines[0][0]):
+        while deadlines and self._outlived(deadlines[0]):
             heappop(deadlines)
         return min(
             due[0][0] if due else INF,
@@ -105,17 +129,23 @@ class Lifetimes:
         if len(self._due) > 2 * len(self.tickets) + 64:
             self._due = sorted(each for each in self._due if each[2].entry is each)
 
-    def _set_deadline(self, ticket: Ticket) -> None:
+    def _set_deadline(self, ticket: Ticket, since: float) -> None:
         if ticket.deadline < INF:
-            self.admission.count += 1
-            heappush(self._deadlines, (ticket.deadline, self.admission.count, ticket))
+            since = max(ticket.not_before, since)
+            ticket.rises_at = since + RISES_AFTER * max(0.0, ticket.deadline - since)
+            self._note_deadline(ticket, min(ticket.rises_at, ticket.deadline))
             if len(self._deadlines) > 2 * len(self.tickets) + 64:
-                live = [each for each in self._deadlines if not self._outlived(each[2], each[0])]
+                live = [each for each in self._deadlines if not self._outlived(each)]
                 self._deadlines = sorted(live)
 
-    def _outlived(self, ticket: Ticket, at: float) -> bool:
+    def _note_deadline(self, ticket: Ticket, at: float) -> None:
+        self.admission.count += 1
+        heappush(self._deadlines, (at, self.admission.count, ticket, ticket.deadline))
+
+    def _outlived(self, entry: Dated) -> bool:
         """Whether an entry of the calendar speaks of a ticket that has ended, or of an old date."""
-        return self.tickets.get(ticket.id) is not ticket or ticket.deadline > at
+        ticket = entry[2]
+        return self.tickets.get(ticket.id) is not ticket or ticket.deadline != entry[3]
 
     # ------------------------------------------------------------------ leases
 
@@ -222,4 +252,13 @@ class Lifetimes:
     def _rank(self, ticket: Ticket, now: float) -> float:
         if ticket.rank <= PINNED:
             return ticket.rank  # a pin outlives retries
-        return ticket.priority + now / self.age_s
+        return self._unpinned_rank(ticket, now)
+
+    def _unpinned_rank(self, ticket: Ticket, since: float) -> float:
+        """By priority, and by how long it has waited. One whose deadline is near is as good as a
+        foremost one that came when it began to rise.
+        """
+        rank = ticket.priority + since / self.age_s
+        if ticket.rises_at > self.now:
+            return rank
+        return min(rank, FOREMOST + ticket.rises_at / self.age_s)

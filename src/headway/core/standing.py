@@ -20,9 +20,7 @@ class Standing(Places):
         if ticket.ordered is None:
             self._place(ticket, now)
         else:
-            for line in self.atlas.route(ticket):  # it counts as waiting, wherever it stands
-                line.waiting += 1
-                line.queue.group(ticket.tenant).waiting += 1
+            self._count_in(ticket)
             key = self.atlas.key(str(ticket.key))
             key.ready = _with(key.ready, ticket, {State.QUEUED})
             self.next_in_order(key, now)
@@ -78,13 +76,7 @@ class Standing(Places):
 
     def leave(self, ticket: Ticket, now: float, *, final: bool = True) -> None:
         """Take a waiting ticket out of every line it stands in."""
-        place = ticket.place
-        ticket.place = None
-        if type(place) is list:
-            for stand in place:
-                self._take_out(stand, stand.place, now)
-        elif place is not None:
-            self._take_out(ticket, place, now)
+        self._step_out(ticket, now)
         if ticket.ordered is not None:
             if final:
                 for line in self.atlas.route(ticket):
@@ -93,6 +85,36 @@ class Standing(Places):
             if key is not None and key.candidate is ticket:
                 key.candidate = None
                 self.next_in_order(key, now)
+
+    def reroute(self, ticket: Ticket, upstreams: tuple[str, ...], now: float) -> None:
+        """Let a waiting ticket stand at other upstreams. In the order of its key it stays where it
+        is.
+        """
+        stood = self._step_out(ticket, now)
+        if ticket.ordered is not None:
+            for line in self.atlas.route(ticket):
+                self._one_less(line.queue.groups[ticket.tenant])
+        ticket.upstreams = upstreams
+        if ticket.ordered is not None:
+            self._count_in(ticket)
+        if stood:
+            self._place(ticket, now)
+
+    def _count_in(self, ticket: Ticket) -> None:
+        """An ordered one counts as waiting, wherever it stands."""
+        for line in self.atlas.route(ticket):
+            line.waiting += 1
+            line.queue.group(ticket.tenant).waiting += 1
+
+    def _step_out(self, ticket: Ticket, now: float) -> bool:
+        """False: it stood in no line, for others of its key are first."""
+        place, ticket.place = ticket.place, None
+        if type(place) is list:
+            for stand in place:
+                self._take_out(stand, stand.place, now)
+        elif place is not None:
+            self._take_out(ticket, place, now)
+        return place is not None
 
     def _take_out(self, item: Any, place: Flow | Group, now: float) -> None:
         if isinstance(place, Flow):

@@ -71,6 +71,7 @@ class Ticket:
         "priority",
         "rank",
         "retries",
+        "rises_at",
         "seq",
         "since",
         "state",
@@ -129,6 +130,7 @@ class Ticket:
         self.state = State.PENDING
         self.since = 0.0  # since when it has been in this state
         self.rank = 0.0  # its place within its tenant: lower goes first
+        self.rises_at = INF  # when it goes before others of its tenant, for its deadline is near
         self.entry: Any = None  # the one live heap entry of this ticket; others are stale
         self.place: Any = None  # the Group, Flow or list of Stands that it waits in
         self.permit: Permit | None = None

@@ -19,18 +19,21 @@ from headway.core.lifecycle import TERMINAL
 from headway.core.ticket import Stop, Ticket
 from headway.engine.clock import Clock
 from headway.engine.controls import Controls
-from headway.engine.departures import Call, Departures, fail
+from headway.engine.departures import Call, fail
 from headway.engine.hands import Hands
 from headway.engine.hands.remote import RemoteHands
 from headway.engine.intake import obey_commands, take_in
-from headway.engine.ledger import Extra, Ledger, clean
+from headway.engine.ledger import Extra, Ledger
 from headway.engine.metering import count
+from headway.engine.online import OnlineCall, OnlineDesk
 from headway.engine.registry import Registry
+from headway.engine.routes import Routes
 from headway.engine.schedules import Schedules
 from headway.engine.settings import Settings
 from headway.engine.slots import SlotDesk, Waiter
 from headway.engine.slots.hosts import Hosts, SlotPolicies
 from headway.engine.tickets import Tickets
+from headway.engine.trail import Trail
 from headway.engine.waits import Waits
 from headway.store import Store
 
@@ -44,7 +47,7 @@ FEW = 64  # ends of jobs that one turn always takes
 Finished = tuple[int, int, Outcome, str | None]  # job, fence, outcome, result
 
 
-class Brain(Departures):
+class Brain(Trail):
     def __init__(
         self,
         store: Store,
@@ -83,16 +86,16 @@ class Brain(Departures):
         self.news = True  # there may be something new in the store
         self.orders = False  # commands, too
         self.granting = True
-        self.who: str | None = None  # in whose name something is being done
-        self.written = 0  # rows of the trail that are no transitions
         self.fresh: set[int] = set()  # submitted in this turn, and stored as they stand
         self.open_by_tenant: dict[str, int] = {}  # jobs that have not ended; nobody has 0
         self.slots = SlotDesk(self, hosts)
+        self.online = OnlineDesk(self)
+        self.routes = Routes(self)
         self.look_again = False  # somebody lined up after the permits of this turn were given
         self._finished: deque[Finished] = deque()
         self._calls: deque[Call] = deque()
         self._notes: deque[tuple[str, int, int, tuple[Any, ...]]] = deque()
-        self._records: deque[tuple[int, tuple[Any, ...]]] = deque()  # after how many changes, what
+        self._with_end: dict[int, list[Callable[[float], None]]] = {}  # by fence
         self._net_at = self._renew_at = self._sweep_at = INF
 
     # ------------------------------------------------------------------ from any thread
@@ -140,7 +143,7 @@ class Brain(Departures):
         at = self.clock.now()
         if at >= self._renew_at:  # first: the last turn may have waited long for the store
             self._renew_at = at + self.core.lease_s / 3
-            self.core.renew((*self.hand_held, *self.slots.own), at)
+            self.core.renew((*self.hand_held, *self.slots.own, *self.online.own), at)
         now = self.core.advance(at)
         self._on_time(now)
         self.slots.on_time(now)
@@ -155,7 +158,7 @@ class Brain(Departures):
             self.news = False
             take_in(self, now)
             obey_commands(self, now)
-        self.look_again = False
+        self.look_again = self.routes.go_on(now)
         if self.granting:
             self.remote.gates.open_up(now)
             self.outbox.permits += self.core.admit(now)
@@ -169,7 +172,8 @@ class Brain(Departures):
             self.arrive()  # else there is something to think about meanwhile
         if self._finished or self._calls or self.news or self.look_again or self.absences:
             return now
-        renew_at = self._renew_at if self.hand_held or self.slots.own else INF
+        renews = self.hand_held or self.slots.own or self.online.own
+        renew_at = self._renew_at if renews else INF
         return min(
             self.core.next_wakeup(), self.slots.next_at(), self._net_at, renew_at, self._sweep_at
         )
@@ -208,9 +212,22 @@ class Brain(Departures):
         for _ in range(ends):
             job, fence, outcome, result = self._finished.popleft()
             self.hand_held.pop(fence, None)
+            calls = self._with_end.pop(fence, None) if self._with_end else None
+            if calls is not None and core.holds(job, fence, now):
+                outcome = self._do_with_end(calls, outcome, now)
             change = core.finish(job, fence, outcome, now)
             if change is not None and result is not None and change.after is State.COMPLETED:
                 self.keep_result(change.ticket, result, now)
+
+    def _do_with_end(
+        self, calls: list[Callable[[float], None]], outcome: Outcome, now: float
+    ) -> Outcome:
+        try:
+            for call in calls:
+                call(now)
+        except Exception as error:
+            return Outcome.failed(f"what was to be done at its end failed: {error!r}", fatal=True)
+        return outcome
 
     def keep_result(self, ticket: Ticket, result: str, now: float) -> None:
         number: Any = ticket.id
@@ -247,6 +264,8 @@ class Brain(Departures):
                 continue
             if kind == "progress":
                 latest[job] = (job, *values)
+            elif kind == "with_end":
+                self._with_end.setdefault(fence, []).append(*values)
             else:
                 getattr(self.batch, kind).append((job, *values))
         self.batch.progress.extend(latest.values())
@@ -264,13 +283,13 @@ class Brain(Departures):
         while done < len(changes) or core.stops:
             while done < len(changes):
                 change = changes[done]
-                if self._records:
-                    self._write_records(done)
+                if self.records:
+                    self.write_records(done)
                 done += 1
                 number = change.ticket.id
                 before = change.before
                 if type(number) is not int:
-                    if before is not None:
+                    if before is not None and type(number) is not OnlineCall:
                         self.slots.changed(change)
                     continue
                 count(meters, change)
@@ -290,15 +309,11 @@ class Brain(Departures):
                 self._stop_asked(order.permit, order.why, now)
             core.stops.clear()
         self.slots.settle()
-        self._write_records(len(changes))
+        self.record_learned()
+        self.write_records(len(changes))
         core.changes.clear()
         self.fresh.clear()
         return stops
-
-    def _write_records(self, done: int) -> None:
-        """What was said when so many changes had happened, so that the trail is in order."""
-        while self._records and self._records[0][0] <= done:
-            self.batch.events.append(self._records.popleft()[1])
 
     def _stop_asked(self, permit: Permit, why: Stop, now: float) -> None:
         ticket = permit.ticket
@@ -319,6 +334,9 @@ class Brain(Departures):
         if self.waits.any:
             self._end_waits(number, change.after, now)
         extra = self.extras.pop(number, None) if self.extras else None
+        known = self.registry.types.get(change.ticket.type)
+        if known is not None and known.ended is not None:
+            known.ended(None if extra is None else extra.batch, change, now)
         if extra is not None and extra.schedule is not None:
             self.schedules.next_after(extra.schedule, number, change.after, self.batch, now)
 
@@ -349,12 +367,3 @@ class Brain(Departures):
         if ticket is not None and ticket.state in (State.PENDING, State.PAUSED):
             self.core.reschedule(number, max(due_at, 0.0), now)
             self.ledger.touch(ticket)
-
-    def record(
-        self, now: float, event: str, *, job: int | None = None, fence: int = 0,
-        detail: str = "", subject: str | None = None,
-    ) -> None:  # fmt: skip
-        """A row of the audit trail that is no transition."""
-        self.written += 1
-        row = (now, job, event, None, None, fence, clean(detail), subject, self.who)
-        self._records.append((len(self.core.changes), row))

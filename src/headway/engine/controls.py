@@ -223,6 +223,15 @@ class Controls:
             text = msgspec.json.encode(value).decode()
             brain.record(now, "declare", subject=f"{kind}:{name}", detail=text)
 
+    def undeclare(self, kind: str, name: str, now: float) -> None:
+        """The code declares it no longer."""
+        policy = self._brain.settings.undeclare("code", kind, name)
+        if policy is None:
+            self._core.gates.withdraw(kind, name, now)
+        else:
+            self._core.gates.declare(kind, name, policy, now)
+        self._brain.record(now, "undeclare", subject=f"{kind}:{name}")
+
     # ------------------------------------------------------------------ schedules
 
     def schedule(self, row: Schedule, now: float) -> None:

@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from headway.core.gate import Gate
+from headway.core.learning import Learning
 from headway.core.limits import Breaker, Cooldown, MinHold, Pace
 from headway.core.lines import SharedGate, Upstream
+from headway.engine.learned import picture_of
 from headway.engine.slots.session import Session
 
 if TYPE_CHECKING:
@@ -93,6 +95,8 @@ def _limit(limit: Any, now: float) -> dict[str, Any]:
             seen |= {"cooldown_s": limit.cooldown_s}
         case MinHold():
             seen |= {"min_hold_s": limit.min_hold_s}
+        case Learning():
+            seen |= picture_of(limit, now)
     return seen
 
 

@@ -95,12 +95,15 @@ def remember(brain: Brain, row: OpenJob, *, known: bool = False) -> bool:
     """Keep what the core does not know, for the few jobs that need it. False: it is an occurrence
     that its schedule does not want. `known`: the job was taken in before.
     """
-    if row.spec is None and row.unique_scope is None and row.schedule is None:
+    batch = _watched_batch(brain, row)
+    if row.spec is None and row.unique_scope is None and row.schedule is None and batch is None:
         return True
     spec = PLAIN if row.spec is None else _spec.decode(row.spec)
-    if row.unique_scope is None and row.schedule is None and spec.keep_result_s is None:
+    plain = row.unique_scope is None and row.schedule is None and spec.keep_result_s is None
+    if plain and batch is None:
         return True
     brain.extras[row.id] = extra = Extra()
+    extra.batch = batch
     extra.unique = row.unique_scope
     extra.keep_result_s = spec.keep_result_s
     if row.schedule is None:
@@ -111,6 +114,13 @@ def remember(brain: Brain, row: OpenJob, *, known: bool = False) -> bool:
         wanted = brain.schedules.arrive(row.schedule, row.id)
     extra.schedule = row.schedule if wanted else None
     return wanted
+
+
+def _watched_batch(brain: Brain, row: OpenJob) -> int | None:
+    if row.batch is None:
+        return None
+    known = brain.registry.types.get(row.type)
+    return None if known is None or known.ended is None else row.batch
 
 
 def hold_back(brain: Brain, row: OpenJob, others: list[int]) -> float:

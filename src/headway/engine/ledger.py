@@ -33,9 +33,10 @@ WHY: dict[Event | None, str] = {
 class Extra:
     """What the engine remembers of the few jobs that need it."""
 
-    __slots__ = ("keep_result_s", "not_before", "schedule", "unique")
+    __slots__ = ("batch", "keep_result_s", "not_before", "schedule", "unique")
 
     def __init__(self) -> None:
+        self.batch: int | None = None  # for a type that wants to hear of the ends of its jobs
         self.unique: str | None = None
         self.schedule: str | None = None
         self.keep_result_s: float | None = None
@@ -46,7 +47,7 @@ class Ledger:
     def __init__(self, core: Core, extras: dict[int, Extra]) -> None:
         self._core = core
         self._extras = extras
-        self.kept: set[Address] = set()  # the gates whose memory is in the store
+        self.kept: dict[Address, str] = {}  # the memory of gates, as it is in the store
         # The last word on each job: its ticket, an error, its fence, whether all that happened is
         # that it was granted, and why it ended if nobody said so.
         self._moved: dict[int, tuple[Ticket, str | None, int, bool, str | None]] = {}
@@ -112,10 +113,11 @@ class Ledger:
 
     def _keep(self, address: Address, state: dict[str, Any] | None, batch: Batch) -> None:
         if state is not None:
-            self.kept.add(address)
-            batch.gates.append((*address, _encode(state).decode()))
-        elif address in self.kept:
-            self.kept.discard(address)
+            text = _encode(state).decode()
+            if self.kept.get(address) != text:  # most calls teach nothing new
+                self.kept[address] = text
+                batch.gates.append((*address, text))
+        elif self.kept.pop(address, None) is not None:
             batch.gates.append((*address, None))
 
     def forget_gates(self, batch: Batch, waits: Callable[[str, str], bool]) -> None:

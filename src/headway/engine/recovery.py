@@ -39,7 +39,7 @@ def load(brain: Brain) -> None:
         load_gate(core, (kind, name, tenant), kept, now)
         if kind == UPSTREAM:
             brain.policies.hosts.remember(name, tenant, kept)
-        brain.ledger.kept.add((kind, name, tenant))
+        brain.ledger.kept[kind, name, tenant] = state
     for job, pid, started_at in store.processes():
         kill_left_over(pid, started_at)
         brain.batch.processes.append((job, None, None))
@@ -77,7 +77,7 @@ def _load_jobs(brain: Brain, now: float) -> None:
     gc.disable()
     try:
         for row in brain.store.load_open(brain.mark):
-            if row.unique_scope or row.schedule or row.spec:
+            if row.unique_scope or row.schedule or row.spec or row.batch:
                 remember(brain, row, known=True)
             counts[row.tenant] = counts.get(row.tenant, 0) + 1
             if row.state == State.RUNNING.value:

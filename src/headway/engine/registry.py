@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.core import RetryPolicy
+from headway.core.change import Change
 from headway.core.classify import Meaning
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
 
@@ -33,6 +34,8 @@ class JobType:
     tools: tuple[str, ...] = ()
     keep_result_s: float = KEEP_RESULT_S
     meanings: Mapping[type[BaseException], Meaning] = field(default_factory=dict)
+    # Hears, in the brain's turn, of each job that has ended: its batch, how, and when.
+    ended: Callable[[int | None, Change, float], None] | None = None
 
     @property
     def all_tools(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from zoneinfo import ZoneInfo
 import msgspec
 
 from headway.core import BreakerRule, GatePolicy, PaceRule, Policies, PushbackRule, QuietRule
+from headway.core.learning import LearnRule
 from headway.core.recurrence import duration_s
 
 LAYERS = ("code", "file", "environment", "operator")
@@ -25,7 +26,6 @@ PACES = frozenset({"every", "per_minute", "per_second"})
 WHOLE = frozenset({"limit", "reserve", "burst", "max_waiters"})
 KINDS = ("everything", "lane", "upstream", "tool", "type", "key")
 MOST = 1_000_000_000
-SERVER = "server"  # a table of the same file that is not about gates
 PREFIX = "HEADWAY_"
 
 Value = dict[str, Any]
@@ -37,13 +37,20 @@ DURATIONS = frozenset(
 )
 FIELDS = DURATIONS - {"window", "open_for"} | {
     "limit", "reserve", "per_minute", "per_second", "burst", "jitter", "by_cost", "quiet", "zone",
-    "breaker", "max_waiters", "tenant", "only",
+    "breaker", "max_waiters", "tenant", "only", "learn",
+}  # fmt: skip
+# What can be said about learning, and what the rule calls it.
+LEARN = {
+    "rpm": "hint_rpm", "tpm": "hint_tpm", "concurrency": "hint_concurrency",
+    **{name: name for name in ("min_rpm", "max_rpm", "min_concurrency", "max_concurrency",
+                               "pin_rpm", "pin_tpm", "pin_concurrency", "remaining_threshold")},
 }  # fmt: skip
 
 
 class Settings:
     def __init__(self) -> None:
         self._layers: dict[tuple[str, str], dict[str, Value]] = {}
+        self.foreign = {"server"}  # tables of the same file that are not about gates
 
     def declare(self, layer: str, kind: str, name: str, value: Value) -> None:
         """Add to a layer; wrong settings are refused here, before anything has changed."""
@@ -65,8 +72,21 @@ class Settings:
             self._layers.pop((kind, name), None)
         return policy
 
+    def undeclare(self, layer: str, kind: str, name: str) -> GatePolicy | None:
+        """Take back what a layer says. None: nothing is declared any more."""
+        layers = self._layers.get((kind, name), {})
+        layers.pop(layer, None)
+        if not layers:
+            self._layers.pop((kind, name), None)
+        return policy_of(kind, merged(layers), name) if layers else None
+
     def said_by_operator(self, kind: str, name: str) -> Value | None:
         return self._layers.get((kind, name), {}).get("operator")
+
+    def said_below(self, kind: str, name: str) -> Value:
+        """What code, file and environment say about exactly this name."""
+        layers = self._layers.get((kind, name), {})
+        return merged({layer: said for layer, said in layers.items() if layer != "operator"})
 
     def load(self, rows: Iterable[tuple[str, str, str]]) -> None:
         """What operators have set, from the store. What does not fit the code any more is left
@@ -106,13 +126,13 @@ class Settings:
         """(kind, name or pattern) of all that is declared."""
         return list(self._layers)
 
-    def behind(self, kind: str, name: str) -> dict[str, Any] | None:
+    def behind(self, kind: str, name: str, *, own: bool = True) -> dict[str, Any] | None:
         """The declaration that holds for a name: its own, or the longest pattern that fits."""
         fitting = [
             each
             for each_kind, each in list(self._layers)
             if each_kind == kind
-            and (each == name or (each.startswith("*") and name.endswith(each[1:])))
+            and ((own and each == name) or (each.startswith("*") and name.endswith(each[1:])))
         ]
         if not fitting:
             return None
@@ -135,7 +155,7 @@ class Settings:
         except tomllib.TOMLDecodeError as error:
             raise ValueError(f"{path} is not a TOML file: {error}") from error
         for kind, names in tables.items():
-            if kind == SERVER:
+            if kind in self.foreign:
                 continue
             if kind not in KINDS:
                 raise ValueError(f"{path} has a table [{kind}]; known are {', '.join(KINDS)}")
@@ -171,8 +191,20 @@ def merged(layers: Mapping[str, Value]) -> Value:
         said = layers.get(layer, {})
         if not PACES.isdisjoint(said):  # one way to say it takes the place of another
             value = {field: kept for field, kept in value.items() if field not in PACES}
+        learn = _merged_learn(value.get("learn"), said.get("learn"))
         value.update(said)
+        if "learn" in value:
+            value["learn"] = learn
     return value
+
+
+def _merged_learn(below: Any, said: Any) -> Any:
+    """A table adds to the one below it; `true` leaves that as it is, `false` ends it."""
+    if said is None or (said is True and isinstance(below, dict)):
+        return below
+    if isinstance(said, dict) and isinstance(below, dict):
+        return {**below, **said}
+    return said
 
 
 def policy_of(kind: str, value: Value, name: str = "*") -> GatePolicy:
@@ -198,6 +230,8 @@ def _policy(kind: str, value: Value) -> GatePolicy:
             raise ValueError(f"{field} must be a whole number, not {value[field]!r}")
         if value[field] is not None and abs(value[field]) > MOST:
             raise ValueError(f"{field} is at most {MOST}; leave it out to have no limit")
+    if "learn" in value and kind != "upstream":
+        raise ValueError(f"learn can be set for an upstream, not for a {kind}")
     tenant = value.get("tenant")
     return GatePolicy(
         cap=value.get("limit"),
@@ -207,6 +241,7 @@ def _policy(kind: str, value: Value) -> GatePolicy:
         min_hold_s=_seconds(value.get("min_hold", 0)),
         quiet=_quiet(value),
         breaker=_breaker(value.get("breaker")),
+        learn=_learn(value.get("learn")),
         pushback=_pushback(value),
         max_waiters=value.get("max_waiters"),
         tenant=None if tenant is None else _policy(kind, tenant),
@@ -279,6 +314,32 @@ def _breaker(value: Any) -> BreakerRule | None:
         known[k]: duration_s(v) if k in DURATIONS else v for k, v in value.items()
     }
     return BreakerRule(**settings)
+
+
+def _learn(value: Any) -> LearnRule | None:
+    """`true`, or a table of hints, bounds and pins. A field that is null is not set."""
+    if value is None or value is False:
+        return None
+    if value is True:
+        return LearnRule()
+    if not isinstance(value, dict):
+        raise ValueError(f"learn is true, false or a table such as {{rpm = 600}}, not {value!r}")
+    unknown = set(value) - set(LEARN)
+    if unknown:
+        raise ValueError(f"learn has no {', '.join(sorted(unknown))}; known: {', '.join(LEARN)}")
+    said = {field: each for field, each in value.items() if each is not None}
+    for field, each in said.items():
+        if isinstance(each, bool) or not isinstance(each, int | float):
+            raise ValueError(f"{field} of learn must be a number, not {each!r}")
+        if "concurrency" in field and type(each) is not int:
+            raise ValueError(f"{field} of learn must be a whole number, not {each!r}")
+        if not each <= MOST:
+            raise ValueError(f"{field} of learn is at most {MOST}; leave it out to have no limit")
+    try:
+        settings: dict[str, Any] = {LEARN[field]: each for field, each in said.items()}
+        return LearnRule(**settings)
+    except ValueError as error:
+        raise ValueError(f"learn: {str(error).removeprefix('hint_')}") from None
 
 
 def _pushback(value: Value) -> PushbackRule:

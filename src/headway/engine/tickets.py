@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from sys import intern
 from typing import Any
 
@@ -56,6 +57,7 @@ class Tickets:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._upstreams: dict[str, tuple[str, ...]] = {}
+        self.route: Callable[[str, tuple[str, ...]], tuple[str, ...] | None] = _as_it_is
         self._tools: dict[str, tuple[str, ...]] = {}
 
     def make(self, job: OpenJob, *, not_before: float | None = None) -> Ticket:
@@ -104,8 +106,16 @@ class Tickets:
         if names is None:
             if len(self._upstreams) > MANY:
                 self._upstreams.clear()
-            names = self._upstreams[text] = tuple(intern(name) for name in _names.decode(text))
+            names = tuple(intern(name) for name in _names.decode(text))
+            led = self.route(text, names)
+            if led is not None:
+                return led  # which may change, so it is not kept here
+            self._upstreams[text] = names
         return names
+
+
+def _as_it_is(text: str, names: tuple[str, ...]) -> tuple[str, ...] | None:  # noqa: ARG001
+    return None
 
 
 def _apply(spec: Spec, ticket: Ticket) -> None:

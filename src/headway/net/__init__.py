@@ -1,1 +1,2 @@
-"""The edge to the network: what may leave this process, and how. Imports nothing of Headway."""
+"""The edge to the network: what may leave this process, and how. Imports nothing of Headway but
+its errors."""

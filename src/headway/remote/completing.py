@@ -17,7 +17,7 @@ from headway.errors import BadJob, NotAllowed, StoreError
 from headway.remote.client import Backoff
 from headway.remote.connection import Connection
 from headway.remote.desk import Desk, Held, lease_clock
-from headway.remote.protocol import Ending, outcome_body
+from headway.remote.protocol import Ending, outcome_body, rate_words
 
 logger = logging.getLogger("headway.worker")
 
@@ -111,6 +111,8 @@ def _body(held: Held) -> dict[str, Any]:
     body: dict[str, Any] = {
         "id": held.id, "fence": held.fence, "outcome": outcome_body(held.outcome),
     }  # fmt: skip
+    if held.outcome.rates is not None:
+        body["headers"] = rate_words(held.outcome.rates)
     if held.result is not None:
         body["body"] = msgspec.Raw(held.result.encode())
     return body

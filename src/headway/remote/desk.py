@@ -149,6 +149,8 @@ class Desk:
     # ------------------------------------------------------------------ from the hands
 
     def note(self, kind: str, job: int, fence: int, values: tuple[Any, ...]) -> None:
+        if kind == "with_end":
+            raise RuntimeError("job.with_end works where the engine runs; this is a worker")
         self._drop_in(("note", fence, kind, values))
 
     def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None:

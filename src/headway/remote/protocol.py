@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from headway.core import Outcome
+from headway.core.rate_headers import RateHeaders
 from headway.engine.hands import RemoteWork
 from headway.errors import StoreUnavailable
 from headway.remote.client import CONNECT_S, Ask, Client
@@ -104,6 +105,26 @@ def outcome_body(outcome: Outcome) -> dict[str, Any]:
     if outcome.error:
         body["error"] = outcome.error[:MAX_ERROR]
     return body
+
+
+def rate_words(rates: RateHeaders) -> dict[str, str]:
+    """As headers that say the same, whatever the upstream's own were called."""
+    words: dict[str, str] = {}
+    if rates.requests is not None:
+        each = rates.requests
+        words["ratelimit-policy"] = f'"requests";q={_plain(each.limit)};w={_plain(each.window_s)}'
+        words["ratelimit"] = f'"requests";r={_plain(each.remaining)};t={_plain(each.reset_s)}'
+    if rates.tokens is not None:
+        words["x-ratelimit-limit-tokens"] = _plain(rates.tokens.limit)
+        words["x-ratelimit-remaining-tokens"] = _plain(rates.tokens.remaining)
+        words["x-ratelimit-reset-tokens"] = f"{_plain(rates.tokens.reset_s)}s"
+    if rates.retry_after_s is not None:
+        words["retry-after"] = _plain(rates.retry_after_s)
+    return words
+
+
+def _plain(number: float) -> str:
+    return f"{number:.3f}".rstrip("0").rstrip(".")
 
 
 class Line:

@@ -24,7 +24,7 @@ from headway.errors import (
 from headway.remote.client import Ask, Backoff
 from headway.remote.desk import lease_clock, lease_end
 from headway.remote.looking import path
-from headway.remote.protocol import LARGEST_STATUS
+from headway.remote.protocol import LARGEST_STATUS, rate_words
 
 POLL_S = 20.0  # how long the server may think about one question
 ANSWER_S = 10.0  # for the way there and back
@@ -258,6 +258,8 @@ def outcome_words(outcome: Outcome) -> dict[str, Any]:
         words["status"] = status
     if outcome.retry_after_s is not None and outcome.kind is Kind.PUSHBACK:
         words["retry_after_s"] = outcome.retry_after_s
+    if outcome.rates is not None:
+        words["headers"] = rate_words(outcome.rates)
     if outcome.error or (outcome.kind is not Kind.OK and not words):
         words["error"] = sendable(outcome.error or outcome.kind.value, MAX_ERROR)
     return words

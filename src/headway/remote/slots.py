@@ -18,9 +18,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from headway.core import Outcome
-from headway.core.classify import classify_status, outcome_of
 from headway.errors import HeadwayError, SlotLost, UnknownSlot
-from headway.outcomes import Duration, outcome_of_block, seconds
+from headway.outcomes import Duration, Headers, outcome_of_block, outcome_of_status, seconds
 from headway.remote.client import Backoff, Client
 from headway.remote.desk import lease_clock
 from headway.remote.slot_protocol import (
@@ -105,12 +104,14 @@ class RemoteSlot:
     def upstream(self) -> str | None:
         return self._held().upstream
 
-    def report(self, status: int, retry_after: Duration | None = None) -> None:
+    def report(
+        self, status: int, retry_after: Duration | None = None, *, headers: Headers | None = None
+    ) -> None:
         """What the upstream answered: 429 and its like close it for everybody. The server hears it
         when the slot is given back.
         """
         after_s = None if retry_after is None else seconds(retry_after)
-        self._outcome = outcome_of(classify_status(status, retry_after_s=after_s))
+        self._outcome = outcome_of_status(status, after_s, headers)
 
     def _held(self) -> Lease:
         if self._lease is None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 from headway.core import RetryPolicy
 from headway.core.classify import Meaning
 from headway.engine import Engine
+from headway.engine.brain import Brain
 from headway.engine.clock import Clock, SystemClock
 from headway.engine.controls import Controls
 from headway.engine.registry import ASYNC, KEEP_RESULT_S, THREADS, JobType, Registry
@@ -71,6 +72,8 @@ class App(Control):
         self.settings = Settings()
         # What holds for a host of slot clients that nobody has declared.
         self.slot_profile: Callable[[str], dict[str, Any]] | None = None
+        # Called with the brain of an engine before that takes in what is stored.
+        self.preparing: list[Callable[[Brain], None]] = []
         self.retention = Retention(completed_days=completed_days, failed_days=failed_days)
         self.recurring: list[Recurring] = []
         self.engine: Engine | None = None
@@ -290,6 +293,8 @@ class App(Control):
             payload_limit=self.payload_limit, retention=self.retention, lease_s=self.lease_s,
         )  # fmt: skip
         engine.brain.granting = not idle
+        for prepare in self.preparing:
+            prepare(engine.brain)
         if self.slot_profile is not None:
             engine.brain.policies.hosts.profile_of = self.slot_profile
         try:

@@ -15,11 +15,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
 from headway.core import Outcome, Permit
-from headway.core.classify import classify_status, outcome_of
 from headway.engine.loop_future import LoopFuture
 from headway.engine.slots import Answer, Session, Waiter, Wish
 from headway.errors import EngineStopped, SlotLost
-from headway.outcomes import Duration, outcome_of_block, seconds
+from headway.outcomes import Duration, Headers, outcome_of_block, outcome_of_status, seconds
 
 if TYPE_CHECKING:
     from headway.engine import Engine
@@ -43,8 +42,12 @@ class Slot(Protocol):
     @property
     def upstream(self) -> str | None: ...
 
-    def report(self, status: int, retry_after: Duration | None = None) -> None:
-        """What the upstream answered: 429 and its like close it for everybody."""
+    def report(
+        self, status: int, retry_after: Duration | None = None, *, headers: Headers | None = None
+    ) -> None:
+        """What the upstream answered: 429 and its like close it for everybody. `headers`: of the
+        answer, to learn from.
+        """
 
     def __enter__(self) -> Slot: ...
 
@@ -93,10 +96,15 @@ class OwnSlot:
         permit = self._held()
         return None if permit.upstream is None else permit.upstream.name
 
-    def report(self, status: int, retry_after: Duration | None = None) -> None:
+    def report(
+        self, status: int, retry_after: Duration | None = None, *, headers: Headers | None = None
+    ) -> None:
         """What the upstream answered: 429 and its like close it for everybody."""
         after_s = None if retry_after is None else seconds(retry_after)
-        self._outcome = outcome_of(classify_status(status, retry_after_s=after_s))
+        self._outcome = outcome_of_status(status, after_s, headers, now=self._now())
+
+    def _now(self) -> float:
+        return self._engine.brain.clock.now()
 
     def _held(self) -> Permit:
         if self._permit is None:
@@ -181,7 +189,7 @@ class OwnSlot:
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
         done: Future[bool] = Future()
-        self._release(done, self._outcome or outcome_of_block(error))
+        self._release(done, self._outcome or outcome_of_block(error, self._now()))
         self._given_back(done.result(), error)
 
     async def __aexit__(
@@ -189,7 +197,7 @@ class OwnSlot:
         trace: TracebackType | None,
     ) -> None:  # fmt: skip
         done = LoopFuture()
-        self._release(done, self._outcome or outcome_of_block(error))
+        self._release(done, self._outcome or outcome_of_block(error, self._now()))
         self._given_back(await done, error)
 
     def _given_back(self, accepted: bool, error: BaseException | None) -> None:

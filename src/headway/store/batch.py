@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headway.store.records import NewJob, Schedule
+from headway.store.tables import Rows, Write
 
 
 @dataclass(slots=True)
@@ -46,6 +47,8 @@ class Batch:
     # upstream, reclaimed, outlived, outlived_s: of slots, since ever
     slot_totals: list[tuple[Any, ...]] = field(default_factory=list)
     obeyed: list[int] = field(default_factory=list)  # commands that are done with
+    # What applications write, in order and after all of the above.
+    writes: list[tuple[Write, Rows]] = field(default_factory=list)
 
     def empty(self) -> bool:
         return not (
@@ -71,4 +74,5 @@ class Batch:
             or self.reopened
             or self.freed
             or self.obeyed
+            or self.writes
         )

@@ -41,7 +41,7 @@ class Keeper(Looker):
 
     def tokens(self) -> list[Token]:
         """All of them, in the order in which they were made."""
-        made = [Token._make(row) for row in self._rows(TOKEN)]
+        made = [Token._make(row) for row in self.rows(TOKEN)]
         return sorted(made, key=lambda token: (token.created_at, token.id))
 
     def revoke_token(self, id: str, at: float) -> bool:

@@ -42,7 +42,7 @@ class Looker(ABC):
     WORDS: ClassVar[Words]
 
     @abstractmethod
-    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query, in which question marks stand for the values."""
 
     @abstractmethod
@@ -55,21 +55,21 @@ class Looker(ABC):
 
     def _rows_of(self, query: str, id: int) -> list[tuple[Any, ...]]:
         """What belongs to the job or batch of this number. There may be no such number at all."""
-        return self._rows(query, (id,)) if is_number(id) else []
+        return self.rows(query, (id,)) if is_number(id) else []
 
     def _one_of(self, query: str, id: int) -> tuple[Any, ...] | None:
         rows = self._rows_of(query, id)
         return rows[0] if rows else None
 
     def _one(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        rows = self._rows(query, values)
+        rows = self.rows(query, values)
         return rows[0] if rows else None
 
     # ------------------------------------------------------------------ for the engine
 
     def states(self, ids: Iterable[int]) -> dict[int, str]:
         return dict(
-            self._rows(
+            self.rows(
                 f"select id, state from jobs where id {self.WORDS.among}", (self._among(ids),)
             )
         )
@@ -77,44 +77,44 @@ class Looker(ABC):
     def waits(self, ids: Iterable[int] | None = None) -> list[tuple[int, int]]:
         """(job, the job it waits for), of these jobs or of all."""
         if ids is None:
-            rows = self._rows("select job, on_job from waits order by job, on_job")
+            rows = self.rows("select job, on_job from waits order by job, on_job")
         else:
-            rows = self._rows(
+            rows = self.rows(
                 f"select job, on_job from waits where job {self.WORDS.among}", (self._among(ids),)
             )
         return [(job, on_job) for job, on_job in rows]
 
     def commands(self, limit: int) -> list[Command]:
         """What the engine was asked and has not done yet, in order."""
-        rows = self._rows(
+        rows = self.rows(
             "select id, at, verb, target, args, who from commands order by id limit ?", (limit,)
         )
         return [Command._make(row) for row in rows]
 
     def gates(self) -> list[tuple[str, str, str, str]]:
-        return [(a, b, c, d) for a, b, c, d in self._rows("select * from gates")]
+        return [(a, b, c, d) for a, b, c, d in self.rows("select * from gates")]
 
     def settings(self) -> list[tuple[str, str, str, float]]:
-        return [(a, b, c, d) for a, b, c, d in self._rows("select * from settings")]
+        return [(a, b, c, d) for a, b, c, d in self.rows("select * from settings")]
 
     def schedules(self) -> list[Schedule]:
-        return sorted(Schedule._make(row) for row in self._rows("select * from schedules"))
+        return sorted(Schedule._make(row) for row in self.rows("select * from schedules"))
 
     def open_occurrences(self) -> dict[str, int]:
         return dict(
-            self._rows(
+            self.rows(
                 "select schedule, id from jobs where schedule is not null and finished_at is null"
             )
         )
 
     def slots(self) -> list[SlotRow]:
-        return [SlotRow._make(row) for row in self._rows("select * from slots order by number")]
+        return [SlotRow._make(row) for row in self.rows("select * from slots order by number")]
 
     def slot_totals(self) -> list[tuple[str, int, int, float]]:
-        return list(self._rows("select upstream, reclaimed, outlived, outlived_s from slot_totals"))
+        return list(self.rows("select upstream, reclaimed, outlived, outlived_s from slot_totals"))
 
     def processes(self) -> list[tuple[int, int, float]]:
-        return [(a, b, c) for a, b, c in self._rows("select job, pid, started_at from processes")]
+        return [(a, b, c) for a, b, c in self.rows("select job, pid, started_at from processes")]
 
     # ------------------------------------------------------------------ for people
 
@@ -128,7 +128,7 @@ class Looker(ABC):
         if found is None:
             return []
         text, values = found
-        rows = self._rows(
+        rows = self.rows(
             f"{JOBS} {text} order by id desc limit ? offset ?",
             [*values, nearest(query.limit, 0), nearest(query.offset, 0)],
         )
@@ -143,7 +143,7 @@ class Looker(ABC):
         """(lane, state, how many jobs), of all jobs or of one tenant's."""
         if tenant is not None and not is_text(tenant):
             return []
-        rows = self._rows(
+        rows = self.rows(
             "select lane, state, count(*) from jobs where tenant = coalesce(?, tenant) "
             "group by lane, state",
             (tenant,),
@@ -171,7 +171,7 @@ class Looker(ABC):
         return self.progress_of((id,)).get(id)
 
     def progress_of(self, ids: Iterable[int]) -> dict[int, Progress]:
-        rows = self._rows(
+        rows = self.rows(
             f"select job, done, total, note, at from progress where job {self.WORDS.among}",
             (self._among(ids),),
         )
@@ -185,12 +185,12 @@ class Looker(ABC):
         """How the jobs fared that have ended since then, all of them or one tenant's."""
         if tenant is not None and not is_text(tenant):
             return []
-        return sorted(TypeStats._make(row) for row in self._rows(STATS, (since, tenant)))
+        return sorted(TypeStats._make(row) for row in self.rows(STATS, (since, tenant)))
 
     # ------------------------------------------------------------------ the trail
 
     def events(self, after: int, limit: int) -> list[Event]:
-        rows = self._rows(
+        rows = self.rows(
             f"{EVENT} where id > ? order by id limit ?", (nearest(after), nearest(limit, 0))
         )
         return [Event._make(row) for row in rows]
@@ -222,7 +222,7 @@ class Looker(ABC):
                 return []
             part += " and j.tenant = ?"
             values.append(tenant)
-        rows = self._rows(
+        rows = self.rows(
             f"{TRAIL} where {part} order by e.id {order} limit ?", [*values, nearest(limit, 0)]
         )
         return [TrailRow._make(row) for row in rows]
@@ -233,7 +233,7 @@ class Looker(ABC):
         """How many jobs of a batch are in which state. None: there is no such batch."""
         if self.batch_row(id) is None:
             return None
-        rows = self._rows("select state, count(*) from jobs where batch = ? group by state", (id,))
+        rows = self.rows("select state, count(*) from jobs where batch = ? group by state", (id,))
         return dict(rows)
 
     def batch_row(self, id: int) -> BatchRow | None:
@@ -244,7 +244,7 @@ class Looker(ABC):
         """A page of them, newest first, of one tenant or of all."""
         if tenant is not None and not is_text(tenant):
             return []
-        rows = self._rows(
+        rows = self.rows(
             f"{BATCH} where tenant = coalesce(?, tenant) order by id desc limit ? offset ?",
             (tenant, nearest(limit, 0), nearest(offset, 0)),
         )

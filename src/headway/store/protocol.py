@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 from headway.store.batch import Batch
+from headway.store.installing import Migration
 from headway.store.records import (
     BatchRow,
     Brain,
@@ -31,6 +32,7 @@ from headway.store.records import (
     TrailRow,
     TypeStats,
 )
+from headway.store.tables import Writes
 
 Done = Callable[[Any, BaseException | None], None]
 
@@ -121,7 +123,27 @@ class Keeping(Protocol):
         """Store the value if the name is new. What is stored, whoever was first."""
 
 
-class Store(Producing, Looking, Keeping, Protocol):
+class Tables(Protocol):
+    """Tables of applications, beside the others. Any process may write them; what is to be there if
+    and only if a turn of the engine is goes with `Batch.writes`.
+    """
+
+    def install(self, app: str, migrations: Sequence[Migration]) -> None:
+        """Bring the tables of an application up to date: each migration once, all that are missing
+        or none. SchemaTooNew when a newer version of the application was here. A migration that
+        was published stays as it is; what changes is a new one at the end.
+        """
+
+    def write(self, writes: Writes) -> None:
+        """All of them in order, in one transaction, or none. OutcomeUnknown: perhaps."""
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query that reads. Every question mark stands for a value. Columns are best
+        called by their names: with `*`, a migration would change what a query means.
+        """
+
+
+class Store(Producing, Looking, Keeping, Tables, Protocol):
     """All of it: what the one engine needs too."""
 
     def enter(self, heard: Callable[[], None]) -> Brain:

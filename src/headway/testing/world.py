@@ -84,6 +84,8 @@ class VirtualEngine:
             rng=Random(seed), net_s=INF,
         )  # fmt: skip
         hands.brain = self.brain
+        for prepare in app.preparing:
+            prepare(self.brain)
         if app.slot_profile is not None:
             self.brain.policies.hosts.profile_of = app.slot_profile
         self._hands = hands

@@ -98,17 +98,69 @@ def test_new_settings_keep_what_was_learned() -> None:
     assert [change.cause for change in learning(core).take_changes()] == ["settings"]
 
 
+DAY_S = 86_400.0
+
+
+def refused(core: Core, now: float) -> None:
+    """One call that the upstream refuses."""
+    submit(core, 1, now, start=1_000)
+    (permit,) = core.admit(now)
+    finish(core, permit, Outcome.pushback(status=429), now)
+    core.cancel(permit.ticket.id, now)
+
+
 def test_a_restart_forgets_nothing_and_a_gate_that_learned_is_not_swept() -> None:
     core = core_with(LearnRule(hint_rpm=300))
-    submit(core, 5)
-    run(core, 0.0, 5.0)
+    refused(core, 0.0)
     gate = core.gate("upstream", "api")
-    assert not gate.idle(1e6)
+    assert not learning(core).idle(29 * DAY_S)
+    assert learning(core).idle(31 * DAY_S), "a month after the last call it may have changed anyway"
     state = dump(core, gate)
     assert state is not None
     again = core_with()
     load(again, ("upstream", "api", ""), state, 100.0)
-    assert learning(again).beliefs.rpm == 300.0
+    assert learning(again).beliefs.rpm == learning(core).beliefs.rpm
+    assert not again.gate("upstream", "api").idle(29 * DAY_S)
+    assert again.gate("upstream", "api").idle(32 * DAY_S), "restarts do not keep it for ever"
+
+
+@pytest.mark.parametrize("rule", [LearnRule(), LearnRule(hint_rpm=300), LearnRule(pin_rpm=60)])
+def test_a_flood_of_names_that_teach_nothing_does_not_stay(rule: LearnRule) -> None:
+    core = core_with(rule)
+    submit(core, 1)
+    run(core, 0.0, 5.0)
+    gate = core.gate("upstream", "api")
+    assert not gate.idle(1800.0)
+    assert gate.idle(4000.0)
+    assert core_with(rule).gate("upstream", "api").idle(0.0), "nobody ever came"
+
+
+def test_online_and_queued_calls_are_told_apart() -> None:
+    core = core_with(LearnRule(pin_rpm=600))
+    submit(core, 1)
+    (queued,) = core.admit(0.0)
+    permit = core.call(Ticket("on", upstreams=("api",), traffic=Traffic.ONLINE), 0.0)
+    assert isinstance(permit, Permit)
+    limit = learning(core)
+    assert limit.in_flight == (1, 1)
+    assert limit.per_minute(1.0) == (1.0, 1.0)
+    finish(core, queued, Outcome.ok(), 1.0)
+    assert limit.in_flight == (1, 0)
+    assert limit.per_minute(1.0) == (1.0, 1.0)
+    assert limit.per_minute(70.0) == (0.0, 0.0)
+
+
+def test_the_phase_says_what_it_does() -> None:
+    core = core_with()
+    limit = learning(core)
+    assert limit.phase(0.0) == "start"
+    refused(core, 0.0)
+    assert limit.phase(0.5) == "holding"
+    submit(core, 1, 60.0)
+    (test,) = core.admit(60.0)
+    assert limit.phase(60.0) == "testing"
+    finish(core, test, Outcome.ok(), 61.0)
+    assert limit.phase(61.0) == "cruise"
 
 
 def test_only_gates_that_stay_may_learn() -> None:

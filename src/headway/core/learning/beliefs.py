@@ -28,6 +28,9 @@ class Changed:
     after: float | str | None
     cause: str
 
+    def __str__(self) -> str:
+        return f"{self.what} {_said(self.before)} -> {_said(self.after)}: {self.cause}"
+
 
 class Diary:
     __slots__ = ("_changes", "_said")
@@ -57,6 +60,12 @@ class Diary:
     def take(self) -> list[Changed]:
         changes, self._changes = self._changes, []
         return changes
+
+
+def _said(value: float | str | None) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+    return "unknown" if value is None else str(value)
 
 
 def _differs(before: float | str | None, after: float | str | None) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,8 +14,10 @@ import msgspec
 from headway.engine.hands import Work
 from headway.engine.json_text import json_text
 from headway.engine.ledger import clean
+from headway.outcomes import rates_in
 
 if TYPE_CHECKING:
+    from headway.core.rate_headers import RateHeaders
     from headway.engine.hands.processes import Completed, Group
 
 NOTE_EVERY_S = 0.25  # progress is stored at most this often
@@ -39,7 +41,7 @@ class RunningJob:
 
     __slots__ = (
         "_lines", "_loop", "_noted_at", "_now", "_payload_limit", "_reporter", "_unsaid", "ending",
-        "groups", "programs", "stop", "task", "thread_id", "work",
+        "groups", "programs", "rates", "stop", "task", "thread_id", "work",
     )  # fmt: skip
 
     lock = threading.Lock()  # around `thread_id`; held for a moment, so one is enough for all
@@ -53,6 +55,7 @@ class RunningJob:
         self.task: asyncio.Task[None] | None = None
         self.ending: asyncio.Task[None] | None = None  # the handler is done, a program is not
         self.thread_id: int | None = None
+        self.rates: RateHeaders | None = None  # what the last answer said about rates
         self.groups: set[Group] = set()
         self.programs: set[asyncio.Future[None]] = set()  # one for each that is not over yet
         self._reporter = reporter
@@ -135,6 +138,12 @@ class RunningJob:
         self._reporter.note("checkpoints", self.id, self.fence, (text, self._now()))
         self.check()
 
+    def heard(self, headers: Mapping[str, str]) -> None:
+        """The headers of an answer that went well: where the upstream learns, what they say about
+        rates teaches it. Nothing else of them is kept.
+        """
+        self.rates = rates_in(headers, self._now()) or self.rates
+
     def log(self, line: str, level: str = "info") -> None:
         """A line in the job's own log."""
         self._lines += 1
@@ -144,6 +153,13 @@ class RunningJob:
         if self._lines == MAX_LINES:
             text = f"more than {MAX_LINES} lines; the rest of this attempt is not kept"
         self._reporter.note("logs", self.id, self.fence, (self._now(), clean(str(level)), text))
+
+    def with_end(self, call: Callable[[float], None]) -> None:
+        """Let the brain do this in the turn that ends this attempt, if its lease is still good:
+        what it writes is committed with the end, or not at all. However the attempt ends; a
+        handler of this process only.
+        """
+        self._reporter.note("with_end", self.id, self.fence, (call,))
 
     def flush(self) -> None:
         """Say what was held back, now that the attempt has ended."""

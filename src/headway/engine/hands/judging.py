@@ -12,17 +12,29 @@ from headway.core.classify import (
     classify_exception,
     classify_status,
     outcome_of,
-    parse_retry_after,
 )
 from headway.engine.hands.context import RunningJob, Stopped
 from headway.engine.json_text import json_text
 from headway.errors import PayloadNoLongerFits
-from headway.outcomes import Verdict
+from headway.outcomes import Verdict, headers_of, rates_in, with_rates
 
 Judged = tuple[Outcome, str | None]
 
 
-def judge_value(value: Any, limit: int) -> Judged:
+def judge_value(job: RunningJob, value: Any, limit: int, now: float) -> Judged:
+    outcome, result = _value(value, limit)
+    said = rates_in(value.headers, now) if isinstance(value, Verdict) else None
+    return with_rates(outcome, said or job.rates), result
+
+
+def judge_error(job: RunningJob, error: BaseException, now: float) -> Outcome:
+    headers = error.headers if isinstance(error, Verdict) else headers_of(error)
+    said = rates_in(headers, now)
+    told_s = None if said is None else said.retry_after_s
+    return with_rates(_error(job, error, told_s), said or job.rates)
+
+
+def _value(value: Any, limit: int) -> Judged:
     if value is None:
         return Outcome.ok(), None
     if isinstance(value, Verdict):
@@ -38,7 +50,8 @@ def judge_value(value: Any, limit: int) -> Judged:
     return Outcome.ok(), text
 
 
-def judge_error(job: RunningJob, error: BaseException, now: float) -> Outcome:
+def _error(job: RunningJob, error: BaseException, told_s: float | None) -> Outcome:
+    """`told_s`: the Retry-After of the answer that an HTTP client's exception carries."""
     if job.stop is not None and isinstance(error, asyncio.CancelledError | Stopped):
         return stopped(job)
     if isinstance(error, Verdict):
@@ -49,7 +62,6 @@ def judge_error(job: RunningJob, error: BaseException, now: float) -> Outcome:
         return Outcome.failed(str(error), fatal=True)  # nor will it the next time
     job.log("".join(traceback.format_exception(error, limit=-20)), level="error")
     answer = classify_exception(error, types=job.work.type.meanings)
-    told_s = _told_to_wait(error, now)
     if told_s is not None and answer.retry_after_s is None:
         if answer.status is not None and answer == classify_status(answer.status):
             answer = classify_status(answer.status, retry_after_s=told_s)
@@ -74,13 +86,3 @@ def stopped(job: RunningJob) -> Outcome:
 def describe(error: BaseException) -> str:
     name, text = type(error).__name__, str(error)
     return f"{name}: {text}" if text else name
-
-
-def _told_to_wait(error: BaseException, now: float) -> float | None:
-    """The Retry-After of the answer that an HTTP client's exception carries."""
-    headers = getattr(getattr(error, "response", None), "headers", None)
-    try:
-        value = None if headers is None else headers.get("Retry-After")
-    except Exception:  # a foreign class; an error here must not hide the first one
-        return None
-    return parse_retry_after(value, now) if isinstance(value, str) else None

@@ -125,7 +125,7 @@ class LocalHands:
             value = await work.type.handler(**arguments)
         except BaseException as error:
             return judge_error(job, error, self._now()), None
-        return judge_value(value, self.payload_limit)
+        return judge_value(job, value, self.payload_limit, self._now())
 
     def _never_began(self, job: RunningJob, task: asyncio.Task[None]) -> None:
         """A task that is cancelled before its first step runs nothing at all, so `_run` could not
@@ -253,7 +253,7 @@ class LocalHands:
                     job.thread_id = None
         except BaseException as error:
             return judge_error(job, error, self._now()), None
-        return judge_value(value, self.payload_limit)
+        return judge_value(job, value, self.payload_limit, self._now())
 
 
 def _raise_in(thread_id: int) -> None:

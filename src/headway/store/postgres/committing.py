@@ -13,8 +13,10 @@ from headway.errors import StaleBrain, StoreError
 from headway.store.batch import Batch
 from headway.store.encoding import rows_of
 from headway.store.postgres.connection import Connection, Refusal, answer_of, checked
-from headway.store.postgres.inserting import NUL, refusal
 from headway.store.postgres.inserting import encoded as encoded_jobs
+from headway.store.postgres.inserting import refusal
+from headway.store.postgres.nul import NUL, without_nul
+from headway.store.tables import Writes, together
 
 USUAL = ("granted", "completed", "events", "gates")
 RARE = (
@@ -46,6 +48,8 @@ class Encoded:
         rest: dict[str, Any] = {name: rows for name in RARE if (rows := rows_of(batch, name))}
         if batch.jobs:
             rest["jobs"] = msgspec.Raw(encoded_jobs(batch.jobs).encode())
+        if batch.writes:
+            rest["writes"] = msgspec.Raw(encoded_writes(batch.writes))
         self.lists.append(_text(rest))
 
     def values(self, turn: int, mark: str, place: bytes | None) -> list[Any]:
@@ -55,21 +59,21 @@ class Encoded:
 def _text(rows: Any) -> bytes | None:
     if not rows:
         return None
-    text = _encode(rows)
+    text = _encode(rows)  # and a job that logs a NUL must not stop the engine
     if NUL.encode() in text:
-        text = _encode(_without_nul(rows))
+        text = _encode(without_nul(rows))
     return text
 
 
-def _without_nul(value: Any) -> Any:
-    """PostgreSQL stores no NUL, and a job that logs one must not stop the engine."""
-    if isinstance(value, str):
-        return value.replace("\x00", "\\0")
-    if isinstance(value, dict):
-        return {name: _without_nul(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nul(each) for each in value]
-    return value
+def encoded_writes(writes: Writes) -> bytes:
+    """What `take_writes` takes. A key may be the same as another only without its NUL."""
+    for write, rows in writes:
+        write.check(rows)
+    few = together(writes)
+    text = _encode([(write.postgres, write.once(rows)) for write, rows in few])
+    if NUL.encode() in text:
+        text = _encode([(write.postgres, write.once(without_nul(rows))) for write, rows in few])
+    return text
 
 
 def prepare(db: Connection, name: str) -> None:

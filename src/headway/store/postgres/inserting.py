@@ -9,11 +9,11 @@ import msgspec
 
 from headway.errors import BadJob, DuplicateJob
 from headway.store.encoding import duplicate, job_row
+from headway.store.postgres.nul import NUL
 from headway.store.records import NewJob, Receipt
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
-NUL = "\\u0000"
 
 
 def encoded(jobs: Sequence[NewJob]) -> str:

@@ -14,6 +14,7 @@ from headway.store.looking import Looker
 from headway.store.postgres.address import Address
 from headway.store.postgres.connection import Connection, Pool, checked, sql, translated
 from headway.store.postgres.marks import NOTHING, Mark
+from headway.store.postgres.nul import without_nul
 from headway.store.records import Errand, News, OpenJob
 
 COLUMNS = sql("columns").strip()
@@ -51,8 +52,9 @@ class Reader(Looker):
         self.name = address.name
         self._pool = Pool(address, READERS)
 
-    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         text = as_psycopg(query)
+        values = [without_nul(each) if isinstance(each, str) else each for each in values]
         try:
             with translated(self.name), self._pool.session() as db:
                 return db.execute(text, values).fetchall()
@@ -85,10 +87,10 @@ class Reader(Looker):
             return load_new(db, self.name, mark, limit)
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
-        return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (self._among(ids),))]
+        return [OpenJob._make(row) for row in self.rows(LOAD_SOME, (self._among(ids),))]
 
     def errands(self, ids: Iterable[int]) -> list[Errand]:
-        return [Errand._make(row) for row in self._rows(ERRANDS, (self._among(ids),))]
+        return [Errand._make(row) for row in self.rows(ERRANDS, (self._among(ids),))]
 
     def payload(self, id: int) -> str | None:
         row = self._one_of("select args from jobs where id = ?", id)

@@ -9,6 +9,7 @@ from headway import errors
 from headway.store.postgres.address import Address
 from headway.store.postgres.connection import OLDEST, Connection, connect, translated
 
+ONE_AT_A_TIME = "select pg_advisory_xact_lock(hashtext('headway'), 1)"
 _MIGRATION = re.compile(r"(\d{4})_\w+\.sql")
 
 
@@ -52,7 +53,7 @@ def _check_server(db: Connection, address: Address) -> None:
 
 def _migrate(db: Connection, address: Address, known: list[tuple[int, str]]) -> None:
     with db.transaction():
-        db.execute("select pg_advisory_xact_lock(hashtext('headway'), 1)")  # one after the other
+        db.execute(ONE_AT_A_TIME)
         version = _version(db, address)
         if version == known[-1][0]:
             return

@@ -4,26 +4,38 @@ that read.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
-from headway.errors import EngineRunning, StaleBrain
+from headway.errors import (
+    EngineRunning,
+    OutcomeUnknown,
+    StaleBrain,
+    StoreBusy,
+    StoreUnavailable,
+)
 from headway.store.batch import Batch
 from headway.store.grouping import Request
+from headway.store.installing import SET_VERSION, VERSION, Migration, missing, texts_of
 from headway.store.keeping import Keeper
 from headway.store.postgres.address import parse
 from headway.store.postgres.bell import Listener
 from headway.store.postgres.borrowing import Loan
-from headway.store.postgres.connection import translated
+from headway.store.postgres.committing import encoded_writes
+from headway.store.postgres.connection import is_lost, translated
 from headway.store.postgres.purging import purge
 from headway.store.postgres.reading import Reader, as_psycopg
-from headway.store.postgres.schema import prepare
+from headway.store.postgres.schema import ONE_AT_A_TIME, prepare
 from headway.store.postgres.seat import Seat
 from headway.store.postgres.writer import Writer
 from headway.store.protocol import Done
 from headway.store.records import Brain, NewJob, News, Purged, Receipt
+from headway.store.tables import Writes
+
+TRIES = 3  # when two wait for each other
 
 
 class PostgresStore(Keeper, Reader):
@@ -85,6 +97,39 @@ class PostgresStore(Keeper, Reader):
         """It must not run twice, so the session is tried first."""
         with translated(self.name), self._pool.session(tried=True) as db:
             return db.execute(as_psycopg(query), values).fetchall()
+
+    # ------------------------------------------------------------------ tables of applications
+
+    def install(self, app: str, migrations: Sequence[Migration]) -> None:
+        texts = texts_of(app, migrations, "postgres")
+        if not missing(self.name, app, texts, self.rows(VERSION, (app,))):
+            return
+        with translated(self.name), self._pool.session(tried=True) as db, db.transaction():
+            db.execute(ONE_AT_A_TIME)
+            found = db.execute(as_psycopg(VERSION), (app,)).fetchall()  # another may have been here
+            for text in missing(self.name, app, texts, found):
+                db.execute(text.encode())
+            db.execute(as_psycopg(SET_VERSION), (app, len(texts)))
+
+    def write(self, writes: Writes) -> None:
+        text = encoded_writes(writes).decode()
+        for _ in range(TRIES - 1):
+            with contextlib.suppress(StoreBusy):
+                return self._take_writes(text)
+        return self._take_writes(text)
+
+    def _take_writes(self, text: str) -> None:
+        with self._pool.session(tried=True) as db:
+            try:
+                with translated(self.name):
+                    db.execute("select take_writes(%s::jsonb)", (text,))
+            except StoreUnavailable as error:
+                if is_lost(db):
+                    raise OutcomeUnknown(
+                        f"{self.name} was lost during a write ({error}); look what is there "
+                        "before you write it again"
+                    ) from error
+                raise
 
     # ------------------------------------------------------------------ the one engine
 

@@ -19,6 +19,7 @@ from headway.store.batch import Batch
 from headway.store.encoding import rows_of
 from headway.store.sqlite.connection import sql
 from headway.store.sqlite.inserting import insert
+from headway.store.tables import Writes, together
 
 # In this order. The second name is there where rows that end in None are rows to delete.
 LISTS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -53,6 +54,7 @@ STALE = "stale brain"
 MARKS = ("term", "fence", "seen_job")
 
 Encoded = tuple[Any, ...]
+Statements = list[tuple[str, str]]  # each with its rows
 
 _encode = msgspec.json.encode
 
@@ -104,8 +106,21 @@ def encoded(batch: Batch) -> Encoded:
     return (batch.term, batch.fence, int(batch.mark or 0), way, *texts)
 
 
-def commit(db: apsw.Connection, batch: Batch, values: Encoded) -> None:
-    """Atomic by itself, as long as the batch has no jobs to insert."""
+def statements(writes: Writes) -> Statements:
+    """What applications write; made outside of the writer's lock, too."""
+    for write, rows in writes:
+        write.check(rows)
+    few = together(writes)
+    return [(write.sqlite, _encode(write.once(rows)).decode()) for write, rows in few]
+
+
+def take_writes(db: apsw.Connection, writes: Statements) -> None:
+    for statement, rows in writes:
+        db.execute(statement, (rows,))
+
+
+def commit(db: apsw.Connection, batch: Batch, values: Encoded, writes: Statements) -> None:
+    """Atomic by itself, as long as the batch has no jobs to insert and nothing of applications."""
     try:
         db.execute(TAKE_TURN, values)
     except apsw.ConstraintError as error:
@@ -114,3 +129,4 @@ def commit(db: apsw.Connection, batch: Batch, values: Encoded) -> None:
         raise
     if batch.jobs:
         insert(db, batch.jobs)
+    take_writes(db, writes)

@@ -50,7 +50,7 @@ class Reader(Looker):
         self._lock = threading.Lock()
         self._closed = False
 
-    def _rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         with translated(self.path):
             return self._db().execute(query, tuple(values)).fetchall()
 
@@ -103,14 +103,14 @@ class Reader(Looker):
 
     def load_new(self, mark: str, limit: int) -> News:
         """Numbers grow in the order of commits here, so the mark is the largest one seen."""
-        rows = [OpenJob._make(row) for row in self._rows(LOAD_NEW, (int(mark or 0), limit))]
+        rows = [OpenJob._make(row) for row in self.rows(LOAD_NEW, (int(mark or 0), limit))]
         return News(rows, str(rows[-1].id) if rows else mark)
 
     def load_some(self, ids: Iterable[int]) -> list[OpenJob]:
-        return [OpenJob._make(row) for row in self._rows(LOAD_SOME, (self._among(ids),))]
+        return [OpenJob._make(row) for row in self.rows(LOAD_SOME, (self._among(ids),))]
 
     def errands(self, ids: Iterable[int]) -> list[Errand]:
-        return [Errand._make(row) for row in self._rows(ERRANDS, (self._among(ids),))]
+        return [Errand._make(row) for row in self.rows(ERRANDS, (self._among(ids),))]
 
     def payload(self, id: int) -> str | None:
         row = self._one_of(PAYLOAD, id)

@@ -12,17 +12,19 @@ import msgspec
 from headway.errors import BadJob
 from headway.store.batch import Batch
 from headway.store.grouping import Request
+from headway.store.installing import SET_VERSION, VERSION, Migration, missing, texts_of
 from headway.store.keeping import Keeper
 from headway.store.protocol import Done
 from headway.store.records import Brain, NewJob, Purged, Receipt
 from headway.store.sqlite.bell import Listener, Ringer
-from headway.store.sqlite.committing import commit, encoded
+from headway.store.sqlite.committing import commit, encoded, statements, take_writes
 from headway.store.sqlite.connection import WAL_PAGES, prepare
 from headway.store.sqlite.inserting import is_one_statement
 from headway.store.sqlite.lock import EngineLock
 from headway.store.sqlite.purging import purge
 from headway.store.sqlite.reading import Reader
 from headway.store.sqlite.writer import Writer
+from headway.store.tables import Writes
 
 NO_LOANS = (
     "conn= needs PostgreSQL: in a SQLite file a job is stored in a transaction of its own; "
@@ -90,6 +92,25 @@ class SqliteStore(Keeper, Reader):
         rows: list[tuple[Any, ...]] = self._writer.run(Request(None, write))
         return rows
 
+    # ------------------------------------------------------------------ tables of applications
+
+    def install(self, app: str, migrations: Sequence[Migration]) -> None:
+        texts = texts_of(app, migrations, "sqlite")
+        if not missing(self.path, app, texts, self.rows(VERSION, (app,))):
+            return
+
+        def write(db: apsw.Connection) -> None:
+            found: list[Any] = db.execute(VERSION, (app,)).fetchall()  # another may have been here
+            for text in missing(self.path, app, texts, found):
+                db.execute(text)
+            db.execute(SET_VERSION, (app, len(texts)))
+
+        self._writer.run(Request(None, write))
+
+    def write(self, writes: Writes) -> None:
+        texts = statements(writes)
+        self._writer.run(Request(None, lambda db: take_writes(db, texts)))
+
     # ------------------------------------------------------------------ the one engine
 
     def enter(self, heard: Callable[[], None]) -> Brain:
@@ -117,11 +138,11 @@ class SqliteStore(Keeper, Reader):
             self._engine = None
 
     def commit(self, batch: Batch) -> None:
-        values = encoded(batch)
+        values, writes = encoded(batch), statements(batch.writes)
         write: Callable[[apsw.Connection], None] = lambda db: commit(  # noqa: E731
-            db, batch, values
+            db, batch, values, writes
         )
-        self._writer.run(Request(None, write, atomic=not batch.jobs))
+        self._writer.run(Request(None, write, atomic=not (batch.jobs or writes)))
 
     def send(self, batch: Batch) -> None:
         self.commit(batch)  # another thread would only wait for Python's global lock

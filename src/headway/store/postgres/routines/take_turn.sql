@@ -55,5 +55,8 @@ begin
         from jsonb_array_elements(its_gates) as v where v ->> 3 is not null
         on conflict (kind, name, tenant) do update set state = excluded.state;
     end if;
+    if its_rest ? 'writes' then
+        perform take_writes(its_rest -> 'writes');
+    end if;
     return place;
 end $$;

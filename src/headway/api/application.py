@@ -1,0 +1,36 @@
+"""What an application on top of the engine brings to a server: tables, jobs, routes.
+
+The server knows no application; whoever starts it names them. An application registers its jobs
+and brings its tables up to date before the engine starts, and answers requests while it runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from fastapi import APIRouter
+
+from headway.api.config import Config
+from headway.sdk.app import App
+
+if TYPE_CHECKING:
+    from headway.api.site import Site
+
+
+class Application(Protocol):
+    name: str
+    routers: Sequence[APIRouter]
+    open_paths: Sequence[str]  # beginnings of paths whose errors have a shape of their own
+
+    def prepare(self, app: App, config: Config, settings_file: str | None) -> None:
+        """Before the engine starts."""
+
+    def serve(self, site: Site) -> None:
+        """The engine runs; requests may come from now on."""
+
+    async def start(self) -> None:
+        """In the server's loop, before the first request."""
+
+    async def stop(self) -> None:
+        """In the server's loop, after the last one."""

@@ -1,0 +1,14 @@
+"""Applications on top of the engine. Each is a package that brings its tables, jobs and routes;
+none imports another.
+"""
+
+from __future__ import annotations
+
+from headway.api.application import Application
+
+
+def all_of_them() -> tuple[Application, ...]:
+    """New ones, for one server."""
+    from headway.apps.channels import Channels  # noqa: PLC0415 - only a server needs its code
+
+    return (Channels(),)

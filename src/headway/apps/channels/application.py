@@ -1,0 +1,88 @@
+"""How the channels are put together, and what a server has of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Sequence
+from functools import cache, partial
+from pathlib import Path
+
+from fastapi import APIRouter
+
+from headway.api.config import Config
+from headway.api.site import Site
+from headway.api.turns import in_turn
+from headway.apps.channels.billing import Billing
+from headway.apps.channels.declared import TABLE, declared_channels
+from headway.apps.channels.directory import FILE, Directory
+from headway.apps.channels.queued import LANE, QueuedCalls
+from headway.apps.channels.tables import APP, MIGRATIONS
+from headway.engine.brain import Brain
+from headway.net.sealing import Vault
+from headway.sdk.app import App
+
+RESCAN_S = 600.0
+
+
+class Channels:
+    name = APP
+    open_paths: Sequence[str] = ("/v1/",)
+    routers: Sequence[APIRouter] = ()
+
+    def prepare(self, app: App, config: Config, settings_file: str | None) -> None:
+        if not config.dsn:
+            Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+        store = app.store
+        store.install(APP, MIGRATIONS)
+        self.vault = cache(partial(_vault, config.data))
+        self.directory = Directory(store, self.vault)
+        self.billing = Billing()
+        instance = store.secret("instance", secrets.token_urlsafe(9))
+        self.queued = QueuedCalls(self.directory, self.billing, instance)
+        self.queued.register(app, {})
+        self._declared = declared_channels(settings_file)
+        app.settings.foreign.add(TABLE)
+        app.settings.declare("code", "lane", LANE, {})
+        self.directory.load()
+        app.preparing.append(self._meet)
+
+    def _meet(self, brain: Brain) -> None:
+        self.directory.meet(brain)
+        self.billing.brain = brain
+        self.queued.brain = brain
+
+    def serve(self, site: Site) -> None:
+        self.site = site
+        if site.app.engine is not None:
+            site.wait(site.engine.ask(self._begin))
+
+    def _begin(self, now: float) -> None:
+        """The engine runs: what the settings file declares, and where names lead."""
+        for channel, key in self._declared:
+            self.directory.put(channel, key, FILE, now)
+        declared = {channel.code for channel, _ in self._declared}
+        for code, entry in list(self.directory.entries.items()):
+            if entry.source == FILE and code not in declared:
+                self.directory.remove(code, now)
+        self.directory.settle(now)
+
+    async def start(self) -> None:
+        self._rescanning = asyncio.create_task(self._rescan())
+
+    async def stop(self) -> None:
+        self._rescanning.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._rescanning
+
+    async def _rescan(self) -> None:
+        while True:
+            await asyncio.sleep(RESCAN_S)
+            await in_turn(self.site.engine, self.directory.rescan)
+
+
+def _vault(directory: str) -> Vault:
+    """Made when there is the first secret: who has none needs no key, and no place for one."""
+    Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Vault.at(directory)

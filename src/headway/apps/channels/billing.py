@@ -1,0 +1,118 @@
+"""What calls cost: one row for each answer that was seen, written in the transaction that ends the
+call. Money is counted in billionths, so that sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from headway.apps.channels.channel import NANO, Channel
+from headway.apps.channels.tables import ADD_BILL
+from headway.engine.brain import Brain
+
+ONLINE, QUEUED, BATCH = "online", "queued", "batch"
+CHARACTERS_PER_TOKEN = 4  # where nobody has counted
+
+
+class Usage(NamedTuple):
+    input_tokens: int
+    output_tokens: int
+    estimated: bool = False
+
+
+class Bill(NamedTuple):
+    """The columns of `llm_bills`."""
+
+    id: str  # the same for the same answer, so that it can be written once only
+    at: float
+    tenant: str
+    channel: str
+    model: str
+    kind: str
+    endpoint: str
+    job: int | None
+    batch: str | None
+    input_tokens: int
+    output_tokens: int
+    estimated: int
+    input_per_1k: float
+    output_per_1k: float
+    discount: float
+    cost_nano: int
+    currency: str
+
+
+def usage_of(answer: dict[str, Any] | None, sent: int = 0) -> Usage:
+    """From what a provider says; where it says nothing, from how long question (`sent` bytes) and
+    answer are.
+    """
+    said = None if answer is None else answer.get("usage")
+    if isinstance(said, dict):
+        asked = _count(said, "prompt_tokens", "input_tokens")
+        answered = _count(said, "completion_tokens", "output_tokens")
+        if asked is not None or answered is not None:
+            return Usage(asked or 0, answered or 0)
+    length = 0 if answer is None else sum(len(text) for text in _texts(answer))
+    return Usage(sent // CHARACTERS_PER_TOKEN, length // CHARACTERS_PER_TOKEN, estimated=True)
+
+
+def _count(said: dict[str, Any], *names: str) -> int | None:
+    for name in names:
+        value = said.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 50:
+            return value
+    return None
+
+
+def _texts(answer: dict[str, Any]) -> list[str]:
+    found: list[str] = []
+    choices = answer.get("choices")
+    for choice in choices if isinstance(choices, list) else ():
+        message = choice.get("message") if isinstance(choice, dict) else None
+        content = message.get("content") if isinstance(message, dict) else None
+        if isinstance(content, str):
+            found.append(content)
+    return found
+
+
+def tokens_of(body: dict[str, Any], length: int) -> float:
+    """What a call will cost in tokens, as far as that can be known before."""
+    most = body.get("max_completion_tokens") or body.get("max_tokens") or 0
+    answer = most if isinstance(most, int) and not isinstance(most, bool) else 0
+    return float(max(1, length // CHARACTERS_PER_TOKEN + max(0, min(answer, 1_000_000))))
+
+
+def cost_nano(channel: Channel, usage: Usage, discount: float) -> int:
+    price = channel.price
+    thousands = (
+        usage.input_tokens * price.input_per_1k + usage.output_tokens * price.output_per_1k
+    ) / 1000
+    return round(thousands * (1.0 - discount) * NANO)
+
+
+def bill_of(
+    id: str, channel: Channel, usage: Usage, *, kind: str, tenant: str, endpoint: str, now: float,
+    job: int | None = None, batch: str | None = None,
+) -> Bill:  # fmt: skip
+    """At the price of this moment."""
+    discount = 0.0 if kind == ONLINE else channel.batch_discount
+    price = channel.price
+    return Bill(
+        id, now, tenant, channel.code, channel.model, kind, endpoint, job, batch,
+        usage.input_tokens, usage.output_tokens, int(usage.estimated), price.input_per_1k,
+        price.output_per_1k, discount, cost_nano(channel, usage, discount), price.currency,
+    )  # fmt: skip
+
+
+class Billing:
+    def __init__(self) -> None:
+        self.brain: Brain | None = None
+        self.charged: list[Callable[[Bill, float], None]] = []  # who hears of each, in the turn
+
+    def charge(self, bill: Bill, now: float) -> None:
+        """In the turn that ends the call."""
+        assert self.brain is not None, "no engine has started"
+        self.brain.write(ADD_BILL, bill)
+        for hear in self.charged:
+            hear(bill, now)

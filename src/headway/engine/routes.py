@@ -1,0 +1,95 @@
+"""Names that stand for several upstreams: a job names what it needs, and who serves that may change
+while it waits.
+
+`model:large` may lead to three channels today and to two tomorrow. Jobs are stored with the name;
+their tickets stand at the upstreams behind it, and move over when those change.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from headway.core.kinds import UPSTREAM
+from headway.core.lifecycle import State
+from headway.core.ticket import Ticket
+
+if TYPE_CHECKING:
+    from headway.engine.brain import Brain
+
+INF = float("inf")
+AT_ONCE = 500  # tickets that move over in one turn, so that nobody waits long
+Names = tuple[str, ...]
+
+
+class Routes:
+    def __init__(self, brain: Brain) -> None:
+        self._brain = brain
+        self._leads: dict[str, Names] = {}
+        self._routed: dict[str, tuple[Names, Names]] = {}  # what jobs say, and where they stand
+        self._moving: deque[tuple[Ticket, Names]] = deque()
+        brain.tickets.route = self._route
+
+    def lead(self, name: str, upstreams: Names, now: float, *, why: str = "") -> None:
+        """From now on this name stands for these upstreams. For none: whoever named it waits, and
+        is told why.
+        """
+        changed = self._leads.get(name) != upstreams
+        self._leads[name] = upstreams
+        gates = self._brain.core.gates
+        if upstreams:
+            gates.open(UPSTREAM, name, now)
+        else:
+            gates.close(UPSTREAM, name, now, until=INF, why=why or f"nothing serves {name}")
+        if changed:
+            self._move_over(name)
+
+    def begin(self, leads: dict[str, Names]) -> None:
+        """Before anything is loaded: where the jobs that are stored shall stand."""
+        self._leads.update(leads)
+
+    def _move_over(self, name: str) -> None:
+        moves: dict[int, Names] = {}  # by identity: each text has a tuple of its own
+        for text, (names, stand) in list(self._routed.items()):
+            if name in names:
+                led = self._led(names)
+                self._routed[text] = names, led
+                moves[id(stand)] = led
+        if moves:
+            for ticket in self._brain.core.tickets.values():
+                led_to = moves.get(id(ticket.upstreams))
+                if led_to is not None:
+                    self._moving.append((ticket, led_to))
+            self._brain.look_again = True
+
+    def leads_to(self, name: str) -> Names:
+        return self._leads.get(name, ())
+
+    def go_on(self, now: float) -> bool:
+        """Let some more tickets move over. True: there are others."""
+        core = self._brain.core
+        for _ in range(min(AT_ONCE, len(self._moving))):
+            ticket, upstreams = self._moving.popleft()
+            if core.tickets.get(ticket.id) is ticket:
+                core.reroute(ticket.id, upstreams, now)
+                if ticket.state is State.QUEUED:
+                    ticket.passes = 0  # what it was passed over for is not its way any more
+        return bool(self._moving)
+
+    def _route(self, text: str, names: Names) -> Names | None:
+        """Where a job stands that names these; None: nothing leads anywhere else."""
+        known = self._routed.get(text)
+        if known is not None:
+            return known[1]
+        if not any(name in self._leads for name in names):
+            return None
+        led = self._led(names)
+        self._routed[text] = names, led
+        return led
+
+    def _led(self, names: Names) -> Names:
+        found: dict[str, None] = {}
+        for name in names:
+            for upstream in self._leads.get(name) or (name,):
+                found[upstream] = None
+        return tuple(found)

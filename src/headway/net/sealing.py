@@ -1,0 +1,224 @@
+"""Secrets at rest: small secrets are encrypted before they are stored, and opened when needed.
+
+AES-256-GCM under a key that is never in the store. Whoever has a copy of the store alone can read
+nothing that was sealed, cannot change it unseen, and cannot move it from one record to another.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import os
+import re
+import secrets
+import stat
+import tempfile
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from headway.errors import BadSettings, SealedElsewhere
+from headway.net.redaction import SECRETS
+
+VARIABLE = "HEADWAY_SECRET_KEYS"
+FILE = "secret.key"
+KEY_BYTES = 32
+NONCE_BYTES = 12
+MAX_KEY_FILE_BYTES = 65_536  # some hundred keys
+HOW_TO_MAKE_ONE = "make one with `python -c 'import secrets; print(secrets.token_urlsafe(32))'`"
+
+_SEALED = re.compile(r"hw1\.([0-9a-f]{12})\.([A-Za-z0-9_-]+)", re.A)
+_ENTER_AGAIN = "enter the secret again"
+
+
+def new_key() -> str:
+    """A key as it stands in the file or the variable."""
+    return secrets.token_urlsafe(KEY_BYTES)
+
+
+class Vault:
+    """Seals with its first key, and opens what any of its keys has sealed. So a key is rotated by
+    putting a new one before it, sealing again what `sealed_with_old_key`, and removing it.
+    """
+
+    def __init__(self, keys: Iterable[str], source: str) -> None:
+        """`source` is where the keys come from, for messages. Nothing here keeps their text."""
+        self._source = source
+        self._ciphers: dict[str, AESGCM] = {}
+        for number, text in enumerate(keys, start=1):
+            key = _decoded_key(text)
+            if key is None:
+                raise BadSettings(
+                    f"{source}: key {number} is not {KEY_BYTES} bytes in base64url; "
+                    f"{HOW_TO_MAKE_ONE}"
+                )
+            self._ciphers.setdefault(_key_id(key), AESGCM(key))
+        if not self._ciphers:
+            raise BadSettings(f"{source}: there is no key in it; {HOW_TO_MAKE_ONE}")
+        self._current = next(iter(self._ciphers))
+
+    @classmethod
+    def at(cls, directory: str, environment: Mapping[str, str] = os.environ) -> Vault:
+        """With the keys of HEADWAY_SECRET_KEYS, or else of the directory's file `secret.key`, which
+        is made if it is not there.
+        """
+        told = environment.get(VARIABLE)
+        if told is not None:
+            source, keys = VARIABLE, told.split(",")
+        else:
+            source = os.path.join(directory, FILE)
+            if not os.path.lexists(source):
+                _make_key_file(directory, source)
+            keys = _read_key_file(source).splitlines()
+        keys = [key.strip() for key in keys if key.strip()]
+        vault = cls(keys, source)
+        for key in keys:  # should one ever be on its way into a log
+            SECRETS.add(key)
+        return vault
+
+    def seal(self, text: str, about: str) -> str:
+        """`about` names the record that the secret belongs to, such as "channel/main/api_key". It
+        is not stored: only who names the same record can open the secret.
+        """
+        nonce = secrets.token_bytes(NONCE_BYTES)
+        # Any text comes back as it was, half characters too: no error can quote what is sealed.
+        plain = text.encode("utf-8", "surrogatepass")
+        cipher = self._ciphers[self._current]
+        sealed = nonce + cipher.encrypt(nonce, plain, _bound_to(self._current, about))
+        return f"hw1.{self._current}.{_encoded(sealed)}"
+
+    def unseal(self, sealed: str, about: str) -> str:
+        """Raises `SealedElsewhere` if that is not possible."""
+        key_id, content = _taken_apart(sealed)
+        cipher = self._ciphers.get(key_id)
+        if cipher is None:
+            raise SealedElsewhere(
+                f"a stored secret was sealed with key {key_id}, which is missing from "
+                f"{self._source}; put the key back, or {_ENTER_AGAIN}"
+            )
+        nonce, ciphertext = content[:NONCE_BYTES], content[NONCE_BYTES:]
+        # Raised after the `except`, so that the error carries nothing else along.
+        plain = None
+        with suppress(InvalidTag):
+            plain = cipher.decrypt(nonce, ciphertext, _bound_to(key_id, about))
+        if plain is None:
+            raise SealedElsewhere(
+                f"a stored secret was sealed for another record, or was changed since, though its "
+                f"key {key_id} is in {self._source}; {_ENTER_AGAIN}"
+            )
+        return plain.decode("utf-8", "surrogatepass")
+
+    def sealed_with_old_key(self, sealed: str) -> bool:
+        """Whether to seal it again, so that the old key can go."""
+        return _taken_apart(sealed)[0] != self._current
+
+    def __repr__(self) -> str:
+        return f"<Vault with {len(self._ciphers)} keys of {self._source}>"
+
+
+# ---------------------------------------------------------------------- keys and their texts
+
+
+def _key_id(key: bytes) -> str:
+    """Says which key it is, and nothing about it."""
+    return hashlib.sha256(b"headway key id\0" + key).hexdigest()[:12]
+
+
+def _decoded_key(text: str) -> bytes | None:
+    key = _decoded(text.rstrip("="))
+    return key if key is not None and len(key) == KEY_BYTES else None
+
+
+def _bound_to(key_id: str, about: str) -> bytes:
+    if not about:
+        raise ValueError("name the record that the secret belongs to")
+    return f"hw1.{key_id}.{about}".encode("utf-8", "surrogatepass")
+
+
+def _taken_apart(sealed: str) -> tuple[str, bytes]:
+    """The id of its key, and the nonce with the ciphertext."""
+    found = _SEALED.fullmatch(sealed)
+    content = _decoded(found[2]) if found else None
+    if found is None or content is None or len(content) < NONCE_BYTES + 16:  # 16: the tag
+        raise SealedElsewhere(f"a stored secret is damaged or was never sealed; {_ENTER_AGAIN}")
+    return found[1], content
+
+
+def _encoded(content: bytes) -> str:
+    return base64.urlsafe_b64encode(content).rstrip(b"=").decode("ascii")
+
+
+def _decoded(text: str) -> bytes | None:
+    """None: it is no base64url, or not as we write it. One content has one text."""
+    content = None
+    with suppress(binascii.Error, ValueError):
+        padded = text + "=" * (-len(text) % 4)
+        content = base64.b64decode(padded, altchars=b"-_", validate=True)
+    return content if content is not None and _encoded(content) == text else None
+
+
+# ---------------------------------------------------------------------- the file
+
+
+def _make_key_file(directory: str, path: str) -> None:
+    """It appears whole and readable for us alone, and never in the place of another: of two
+    processes that start at once, both go on with the key of one.
+    """
+    try:
+        handle, draft = tempfile.mkstemp(prefix=f".{FILE}.", dir=directory)  # with mode 600
+        try:
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write(f"{new_key()}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(draft, path)
+        finally:
+            os.unlink(draft)
+        _sync_directory(directory)
+    except OSError as error:
+        raise BadSettings(
+            f"{path} cannot be made ({error.strerror}); make the directory writable, "
+            f"or put a key into {VARIABLE}"
+        ) from None
+
+
+def _sync_directory(directory: str) -> None:
+    """A key that a power cut takes back would leave secrets that nobody can open."""
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _read_key_file(path: str) -> str:
+    try:
+        with open(path, "rb", opener=_opened_at_once) as file:
+            about = os.fstat(file.fileno())  # of what was opened, whatever has the name now
+            if not stat.S_ISREG(about.st_mode):
+                raise BadSettings(f"{path} is not a file; move it away, or set {VARIABLE}")
+            if os.name == "posix" and about.st_mode & 0o077:
+                raise BadSettings(
+                    f"{path} can be read or changed by other users; run `chmod 600` on it"
+                )
+            content = file.read(MAX_KEY_FILE_BYTES + 1)
+    except OSError as error:
+        raise BadSettings(
+            f"{path} cannot be read ({error.strerror}); give the process the right to, "
+            f"or put its keys into {VARIABLE}"
+        ) from None
+    if len(content) > MAX_KEY_FILE_BYTES:
+        raise BadSettings(f"{path} is too long; it has one key on each line, and nothing else")
+    # What is no ASCII is no key either, and is refused as one.
+    return content.decode("ascii", "replace")
+
+
+def _opened_at_once(path: str, flags: int) -> int:
+    """A pipe of this name would have us wait for a writer."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
