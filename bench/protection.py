@@ -65,8 +65,9 @@ def served(directory: Path, provider: str, *, documented: bool) -> Iterator[str]
     if documented:
         lines.append(f"rpm = {RPM}")
     settings.write_text("\n".join(lines), "utf-8")
-    command = [sys.executable, "-m", "headway", "serve", "--port", str(port), "--config",
-               str(settings), "--data", str(directory / "data"), "--log-level", "warning"]  # fmt: skip
+    command = [sys.executable, "-m", "headway", "serve", "--port", str(port)]
+    command += ["--config", str(settings), "--data", str(directory / "data")]
+    command += ["--log-level", "warning"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -139,15 +140,18 @@ def left_over(calls: list[dict[str, Any]], since: float, until: float) -> tuple[
 def run(scenario: str, measure_s: float, warm_s: float) -> dict[str, Any]:
     limits = {"rpm": RPM, "window": "sliding", "latency_ms": LATENCY_MS, "jitter_ms": JITTER_MS,
               "headers": "openai" if scenario == "headers" else "none", "keys": [KEY]}  # fmt: skip
-    with tempfile.TemporaryDirectory() as directory, LlmUpstream(**limits) as provider:
-        with served(Path(directory), provider.url, documented=scenario == "documented") as address:
-            alone = asyncio.run(crowd(address, measure_s, 1))
-            print(f"{scenario}: alone p50 {percentile(alone.latencies_ms, 0.5):.0f} ms", flush=True)
-            enqueue(address)
-            asyncio.run(crowd(address, warm_s, 2))
-            since = time.time()
-            beside = asyncio.run(crowd(address, measure_s, 1))
-            room, used = left_over(provider.calls(), since, since + measure_s)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        LlmUpstream(**limits) as provider,
+        served(Path(directory), provider.url, documented=scenario == "documented") as address,
+    ):
+        alone = asyncio.run(crowd(address, measure_s, 1))
+        print(f"{scenario}: alone p50 {percentile(alone.latencies_ms, 0.5):.0f} ms", flush=True)
+        enqueue(address)
+        asyncio.run(crowd(address, warm_s, 2))
+        since = time.time()
+        beside = asyncio.run(crowd(address, measure_s, 1))
+        room, used = left_over(provider.calls(), since, since + measure_s)
     p99 = percentile(beside.latencies_ms, 0.99) / percentile(alone.latencies_ms, 0.99)
     extra = beside.refused_share - alone.refused_share
     return {

@@ -71,6 +71,7 @@ def test_what_can_be_said_about_learning() -> None:
         ({"rpm": "fast"}, "rpm of learn must be a number"),
         ({"rpm": True}, "rpm of learn must be a number"),
         ({"rpm": 0}, "learn: rpm must be above 0"),
+        ({"rpm": 5e-324}, "rpm of learn is at least 0.001"),
         ({"rpm": float("inf")}, "rpm of learn is at most"),
         ({"pin_rpm": float("nan")}, "pin_rpm of learn is at most"),
         ({"concurrency": 2.5}, "concurrency of learn must be a whole number"),

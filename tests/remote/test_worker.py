@@ -31,6 +31,25 @@ def test_a_job_is_run_and_its_result_reported(app: App, server: FakeServer, work
     assert (ended["id"], ended["fence"]) == (fence, fence)
 
 
+def test_what_an_answer_said_about_rates_is_reported(
+    app: App, server: FakeServer, working: Start
+) -> None:
+    said = {"x-ratelimit-limit": "60", "x-ratelimit-remaining": "7", "set-cookie": "canary-word"}
+
+    @app.job()
+    def call(well: bool) -> None:
+        if not well:
+            raise Pushback(headers={**said, "retry-after": "9"})
+        job.heard(said)
+
+    first, second = server.put("call", {"well": True}), server.put("call", {"well": False})
+    working()
+    told = {"ratelimit-policy": '"requests";q=60;w=60', "ratelimit": '"requests";r=7;t=60'}
+    assert server.has_ended(first)["headers"] == told
+    assert server.has_ended(second)["headers"] == {**told, "retry-after": "9"}
+    assert server.ended[second]["outcome"]["retry_after_s"] == 9.0
+
+
 def test_all_that_a_handler_can_say_arrives(app: App, server: FakeServer, working: Start) -> None:
     @app.job()
     async def talk() -> None:

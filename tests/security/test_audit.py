@@ -43,6 +43,8 @@ def schedule_body(name: str) -> dict[str, Any]:
 
 def done(api: Api, operation: Operation) -> str:
     """Do it to something new. What the trail calls it."""
+    if operation.name in OTHERS:
+        return OTHERS[operation.name](api)
     noun, _, verb = operation.path.removeprefix("/api/").partition("/")
     verb = verb.rpartition("/")[2]
     if operation.path.startswith(("/api/jobs/{id}/", "/api/tasks/{id}/", "/api/requests/{id}/")):
@@ -59,7 +61,7 @@ def done(api: Api, operation: Operation) -> str:
         sent = {} if operation.method == "DELETE" or body is None else {"json": body}
         api.ok(operation.method, operation.at(name=name), **sent)
         return f"{noun.removesuffix('s')}:{name}"
-    return OTHERS[operation.name](api)
+    raise AssertionError(f"{operation.name}: say how to do it in OTHERS")
 
 
 def _bulk(api: Api) -> str:
@@ -94,6 +96,27 @@ def _end_slot(api: Api) -> str:
     return f"slot:{id}"
 
 
+def _learned(verb: str, body: dict[str, Any] | None = None) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        name = learning_upstream(api)
+        api.post(f"/api/upstreams/{name}/learned/{verb}", body)
+        return f"upstream:{name}"
+
+    return act
+
+
+def learning_upstream(api: Api) -> str:
+    name = new_name()
+    api.ok("PUT", f"/api/upstreams/{name}/settings", json={"learn": True})
+    return name
+
+
+def _import_learned(api: Api) -> str:
+    name = learning_upstream(api)
+    api.post("/api/learned/import", {"items": [{"name": name, "believed": {"rpm": 60}}]})
+    return f"upstream:{name}"
+
+
 def _asked(path: str, subject: str, **params: Any) -> Callable[[Api], str]:
     def act(api: Api) -> str:
         api.post(path, **params)
@@ -110,6 +133,9 @@ OTHERS: dict[str, Callable[[Api], str]] = {
     "POST /api/schedules/{name}/resume": _schedule("resume"),
     "POST /api/work/hello": _hello,
     "DELETE /api/slots/{id}": _end_slot,
+    "POST /api/upstreams/{name}/learned/reset": _learned("reset"),
+    "POST /api/upstreams/{name}/learned/pin": _learned("pin", {"rpm": 300}),
+    "POST /api/learned/import": _import_learned,
     "POST /api/queue/pause": _asked("/api/queue/pause", "lane:audited", scope="lane:audited"),
     "POST /api/queue/resume": _asked("/api/queue/resume", "lane:audited", scope="lane:audited"),
     "POST /api/queue/capacity": _asked("/api/queue/capacity", "lane:no_cookie", no_cookie=5),

@@ -12,6 +12,7 @@ from typing import Any
 
 from headway.api.fairqueue.config import is_seed_config, load
 from headway.errors import BadSettings
+from headway.net.addresses import Allowed
 
 MIN_SECRET = 32  # characters of a secret that signs; a shorter one can be guessed
 PREFIX = "HEADWAY_"
@@ -31,6 +32,7 @@ class Config:
     auth: str = "auto"  # "auto": loopback needs no token; "required": everybody does
     allowed_hosts: tuple[str, ...] = ()  # names besides localhost by which it may be called
     allowed_origins: tuple[str, ...] = ()  # pages of other servers that may call it
+    outbound_allow: tuple[str, ...] = ()  # own networks and hosts that users may have called
     trusted_proxies: str = ""  # addresses whose X-Forwarded-* headers are believed
     jwt_secret: str = ""
     jwks: str = ""  # where the keys of signed tokens are: an https address or a file
@@ -41,6 +43,7 @@ class Config:
     lease_s: float = 90.0
     drain_s: float = 30.0
     max_body: int = 8_388_608
+    max_file: int = 209_715_200  # bytes of an upload, which is read as it comes
     max_headers: int = 32_768
     max_depth: int = 64  # of JSON
     max_payload: int = 1_048_576
@@ -90,6 +93,7 @@ class Config:
             raise BadSettings("jwt_secret and jwks say the same thing; set one of them")
         if self.jwks.startswith("http://") and not is_loopback(_host_of(self.jwks)):
             raise BadSettings("jwks must be an https address: whoever can change the keys gets in")
+        Allowed(self.outbound_allow)
         if not self.lease_s >= 1:
             raise BadSettings(f"lease_s is at least 1 second, not {self.lease_s!r}")
         if not self.request_s > 0:

@@ -19,16 +19,17 @@ from headway.api.auth import COOKIE, EVERYTHING, Authenticator, Principal, no_to
 from headway.api.config import Config
 from headway.api.fairqueue.door import MAX_BODY, PREFIX, Door
 from headway.api.logs import access
-from headway.api.problems import Problem, answer, bug, problem_of
+from headway.api.problems import Problem, answer, bug, problem_of, shape_at
 from headway.api.quick import Endpoint, find
+from headway.api.tokens import parse
 
 logger = logging.getLogger("headway.access")
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-# Requests that wait; they have limits of their own.
-LONG = frozenset(
-    {"/api/v0/fairqueue/acquire", "/api/work/take", "/api/events", "/api/requests/events"}
-)
+# Requests that wait; they have limits of their own. Applications add theirs.
+LONG = {"/api/v0/fairqueue/acquire", "/api/work/take", "/api/events", "/api/requests/events"}
+# Bodies that may be large, and are read as they come. Applications add theirs.
+UPLOADS: set[str] = set()
 SLOTS = "/api/slots"
 OURS = frozenset({"localhost", "127.0.0.1", "::1"})
 FORWARDED = frozenset({
@@ -115,9 +116,11 @@ class Guard:
                               headers={"Retry-After": "1"})  # fmt: skip
             self._check_host(headers)
             scope["principal"] = principal = await self._principal(scope, headers)
-            if principal is None and scope["path"].startswith("/api/"):
+            if principal is None and _is_api(scope["path"]):
                 raise no_token()  # before its body is read
-            if b"content-length" in headers or b"transfer-encoding" in headers:
+            if scope["path"] in UPLOADS and principal is not None:
+                receive = _bounded(headers, receive, self._config.max_file)
+            elif b"content-length" in headers or b"transfer-encoding" in headers:
                 limit = MAX_ANONYMOUS if principal is None else self._config.max_body
                 if scope["path"].startswith(PREFIX):
                     limit = min(limit, MAX_BODY)
@@ -130,7 +133,7 @@ class Guard:
             problem = problem_of(error)
             if problem is None:
                 raise
-            await answer(problem)(scope, receive, send)
+            await answer(problem, scope["path"])(scope, receive, send)
             return
         endpoint = find(scope)
         if endpoint is None:
@@ -142,7 +145,8 @@ class Guard:
         try:
             reply = await endpoint(Request(scope, receive))
         except Exception as error:
-            reply = answer(problem_of(error) or bug(scope["method"], scope["path"], error))
+            path = scope["path"]
+            reply = answer(problem_of(error) or bug(scope["method"], path, error), path)
         await reply(scope, receive, send)
 
     # ------------------------------------------------------------------ where it came from
@@ -192,6 +196,8 @@ class Guard:
                     self._check_origin(scope, headers)
                 return known
         authorization = headers.get(b"authorization", b"").decode("latin-1")
+        if self._open and shape_at(scope["path"]) and not self._may_be_ours(authorization):
+            authorization = ""  # such clients always send a key, though none is needed
         cookie = cookie_of(headers.get(b"cookie", b"").decode("latin-1"))
         client = _client(scope)
         principal = await self._authenticator.principal(authorization, cookie, client)
@@ -208,15 +214,19 @@ class Guard:
             self._check_origin(scope, headers)
         return principal
 
+    def _may_be_ours(self, authorization: str) -> bool:
+        """Whether it looks like a token that could be checked here."""
+        text = authorization.partition(" ")[2].strip()
+        signed = self._config.signed_tokens and text.count(".") == 2
+        return signed or parse(text) is not None
+
     # ------------------------------------------------------------------ what it brings
 
     async def _whole_body(
         self, headers: dict[bytes, bytes], receive: Receive, limit: int
     ) -> Receive:
         """Read it here, so that nothing behind sees one that is too large or too deep."""
-        length = headers.get(b"content-length", b"")
-        if length and (not length.isdigit() or int(length) > limit):
-            raise _too_large(limit)
+        _check_length(headers, limit)
         body = b""
         chunks: list[bytes] = []
         size = 0
@@ -247,6 +257,11 @@ def _waits(scope: Scope) -> bool:
     return path in LONG
 
 
+def _is_api(path: str) -> bool:
+    """Whether nobody unknown may even ask what is there."""
+    return path.startswith("/api/") or shape_at(path) is not None
+
+
 def _check_once(names: list[bytes]) -> None:
     """Of two that contradict each other, a proxy may have believed the other one."""
     for name in ONCE:
@@ -259,6 +274,28 @@ def _as_json(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
     """The API takes JSON and nothing else, so it need not be said (`curl -d` says otherwise)."""
     kept = [each for each in headers if each[0] != b"content-type"]
     return [*kept, (b"content-type", b"application/json")]
+
+
+def _check_length(headers: dict[bytes, bytes], limit: int) -> None:
+    length = headers.get(b"content-length", b"")
+    if length and (not length.isdigit() or int(length) > limit):
+        raise _too_large(limit)
+
+
+def _bounded(headers: dict[bytes, bytes], receive: Receive, limit: int) -> Receive:
+    """As it comes, and no more than this."""
+    _check_length(headers, limit)
+    size = 0
+
+    async def receive_some() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > limit:
+            raise _too_large(limit)
+        return message
+
+    return receive_some
 
 
 def _too_large(limit: int) -> Problem:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -73,7 +73,28 @@ def details(problem: Problem) -> dict[str, Any]:
     }
 
 
-def answer(problem: Problem) -> Response:
+Shape = Callable[[Problem], Response]
+_shapes: dict[str, Shape] = {}  # by the beginning of a path
+
+
+def speak_at(beginning: str, shape: Shape) -> None:
+    """Below this path an application keeps to somebody else's contract: what goes wrong there is
+    said in that one's words.
+    """
+    _shapes[beginning] = shape
+
+
+def shape_at(path: str) -> Shape | None:
+    return next((_shapes[each] for each in _shapes if path.startswith(each)), None)
+
+
+def answer(problem: Problem, path: str = "") -> Response:
+    """For whoever asked for this path."""
+    shape = shape_at(path)
+    return plain_answer(problem) if shape is None else shape(problem)
+
+
+def plain_answer(problem: Problem) -> Response:
     said = details(problem)
     try:
         body = msgspec.json.encode(said)
@@ -131,15 +152,15 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _answer_bug)
 
 
-async def _answer_ours(_request: Request, error: Exception) -> Response:
+async def _answer_ours(request: Request, error: Exception) -> Response:
     problem = problem_of(error)
     assert problem is not None  # only ours are handed to this handler
-    return answer(problem)
+    return answer(problem, request.scope["path"])
 
 
-async def _answer_wrong_input(_request: Request, error: Exception) -> Response:
+async def _answer_wrong_input(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
-    return answer(wrong_input(error.errors()))
+    return answer(wrong_input(error.errors()), request.scope["path"])
 
 
 def wrong_input(found: Any) -> Problem:
@@ -166,7 +187,8 @@ async def _answer_http(request: Request, error: Exception) -> Response:
         headers = {"Allow": _methods_at(request)}
     elif error.status_code == 400 and "parsing the body" in detail:
         detail = "the body is no JSON in UTF-8; send valid JSON"
-    return answer(Problem(error.status_code, detail, headers=headers))
+    problem = Problem(error.status_code, detail, headers=headers)
+    return answer(problem, request.scope["path"])
 
 
 def _methods_at(request: Request) -> str:
@@ -177,7 +199,8 @@ def _methods_at(request: Request) -> str:
 
 
 async def _answer_bug(request: Request, error: Exception) -> Response:
-    return answer(bug(request.method, request.url.path, error))
+    path = request.scope["path"]
+    return answer(bug(request.method, path, error), path)
 
 
 def bug(method: str, path: str, error: Exception) -> Problem:
@@ -188,7 +211,7 @@ def bug(method: str, path: str, error: Exception) -> Problem:
 
 # ---------------------------------------------------------------------- for the document
 
-_TEXTS = {
+TEXTS = {
     400: "The request cannot be read.",
     401: "No valid token came with the request.",
     403: "The token does not allow this, or the request came from another site.",
@@ -209,7 +232,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """`responses=` of a route: these problems, and those that any route may answer."""
     return {
         status: {
-            "description": _TEXTS[status],
+            "description": TEXTS[status],
             "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
         }
         for status in sorted({*statuses, *ALWAYS})

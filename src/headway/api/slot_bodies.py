@@ -19,7 +19,7 @@ from headway.api.bodies import (
     Tenant,
     Text,
 )
-from headway.api.work_bodies import MOST, Status
+from headway.api.work_bodies import MOST, RATE_HEADERS, RateHeaderFields, Status
 
 LONGEST_S = 86_400.0
 WaitMs = Annotated[int, Field(ge=0, le=60_000), WHOLE]
@@ -106,6 +106,7 @@ class SlotReportBody(Body):
     fence: Fence = Field(description=FENCE)
     status: Status = Field(description="Of HTTP.")
     retry_after_s: Seconds | None = Field(default=None, description="As the upstream has said.")
+    headers: RateHeaderFields | None = Field(default=None, description=RATE_HEADERS)
 
 
 class SlotReleaseBody(Body):
@@ -114,6 +115,7 @@ class SlotReleaseBody(Body):
     fence: Fence = Field(description=FENCE)
     status: Status | None = Field(default=None, description="What the upstream answered, of HTTP.")
     retry_after_s: Seconds | None = Field(default=None, description="As the upstream has said.")
+    headers: RateHeaderFields | None = Field(default=None, description=RATE_HEADERS)
     hit_at: Stamp | None = Field(
         default=None, description="When it was called, in seconds since 1970."
     )

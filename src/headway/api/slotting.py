@@ -17,10 +17,10 @@ from headway.api.slot_views import granted_view, pending_view
 from headway.api.slot_waiting import SlotRequest
 from headway.api.turns import in_turn
 from headway.core import Outcome, Refused
-from headway.core.classify import classify_status, outcome_of
 from headway.core.ticket import Traffic
 from headway.engine.slots import LEASE, OWN, Answer, Phase, Session, SlotDesk, Terms, Wish
 from headway.net.redaction import redact
+from headway.outcomes import outcome_of_status, rates_in, with_rates
 
 logger = logging.getLogger("headway.api")
 
@@ -153,6 +153,7 @@ class Holding:
     """What holders say about their slots. None: there is no such slot, for this tenant."""
 
     def __init__(self, site: Site, principal: Principal) -> None:
+        self._site = site
         self._engine = site.engine
         self._desk = site.engine.brain.slots
         self._tenant = principal.tenant
@@ -175,7 +176,9 @@ class Holding:
         return await in_turn(self._engine, renew_all)
 
     async def report(self, number: int, body: SlotReportBody) -> bool | None:
-        outcome = outcome_of(classify_status(body.status, retry_after_s=body.retry_after_s))
+        outcome = outcome_of_status(
+            body.status, body.retry_after_s, body.headers, now=self._site.now()
+        )
 
         def hear(now: float) -> bool | None:
             session = lease_of(self._desk, number, self._tenant)
@@ -187,7 +190,8 @@ class Holding:
 
     async def release(self, said: list[tuple[int, SlotReleaseBody]]) -> list[bool | None]:
         desk = self._desk
-        judged = [(number, body.fence, outcome_said(body)) for number, body in said]
+        at = self._site.now()
+        judged = [(number, body.fence, outcome_said(body, at)) for number, body in said]
 
         def release_all(now: float) -> list[bool | None]:
             found: list[bool | None] = []
@@ -204,16 +208,19 @@ class Holding:
         return await in_turn(self._engine, release_all)
 
 
-def outcome_said(body: SlotReleaseBody) -> Outcome:
+def outcome_said(body: SlotReleaseBody, now: float) -> Outcome:
     """How the work under a slot ended, by what its holder says."""
     error = redact(body.error)
     if body.status is not None:
-        answer = classify_status(body.status, retry_after_s=body.retry_after_s)
-        outcome = outcome_of(answer, error=error or f"HTTP {body.status}")
+        outcome = outcome_of_status(
+            body.status, body.retry_after_s, body.headers, now=now,
+            error=error or f"HTTP {body.status}",
+        )  # fmt: skip
     elif body.retry_after_s is not None:
         outcome = Outcome.pushback(retry_after_s=body.retry_after_s, error=error)
     else:
         outcome = Outcome.failed(error) if error else Outcome.ok()
+    outcome = with_rates(outcome, rates_in(body.headers, now))
     return outcome if body.hit_at is None else replace(outcome, hit_at=body.hit_at)
 
 

@@ -13,6 +13,11 @@ MOST = 1_000  # in one take, heartbeat or complete
 Retries = Annotated[int, Field(ge=0, le=1_000), WHOLE]
 Count = Annotated[int, Field(ge=0, le=1_000_000), WHOLE]
 Status = Annotated[int, Field(ge=100, le=599), WHOLE]
+RateHeaderFields = Annotated[
+    dict[Annotated[str, Field(max_length=200)], Annotated[str, Field(max_length=8_192)]],
+    Field(max_length=200),
+]
+RATE_HEADERS = "Of the upstream's answer. What speaks about rates is read, all else is forgotten."
 Worker = Annotated[
     str,
     Field(
@@ -163,6 +168,7 @@ class CompletionBody(Body):
     retry_after_s: Seconds | None = Field(None, description="What its Retry-After said.")
     error: str = Field("", max_length=20_000, description="What went wrong.")
     outcome: OutcomeBody | None = Field(None, description="Instead of status_code.")
+    headers: RateHeaderFields | None = Field(None, description=RATE_HEADERS)
     body: Any = Field(None, description="The result, if it completed.")
 
 

@@ -14,7 +14,6 @@ from headway.api.bodies import as_text
 from headway.api.problems import Problem
 from headway.api.site import Site
 from headway.core import Kind, Outcome, RetryPolicy, Scope
-from headway.core.classify import classify_status, outcome_of
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
 from headway.engine.hands import RemoteStop, RemoteWork
 from headway.engine.hands.remote import Taker
@@ -22,6 +21,7 @@ from headway.engine.metering import LOST
 from headway.engine.rules import rule_of
 from headway.engine.schedules import ScheduleOptions
 from headway.engine.settings import policy_of
+from headway.outcomes import outcome_of_status, rates_in, with_rates
 from headway.store.records import Schedule
 
 Delivery = tuple[list[RemoteWork], list[RemoteStop]]
@@ -173,7 +173,8 @@ class Completing:
     async def run(self, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         engine = self._site.engine
         remote = engine.brain.remote
-        judged = [(each["id"], each["fence"], *_judged(each)) for each in jobs]
+        now = self._site.now()
+        judged = [(each["id"], each["fence"], *_judged(each, now)) for each in jobs]
 
         def complete_all(now: float) -> list[Any]:
             return [
@@ -200,20 +201,22 @@ class Completing:
         return {"id": id, "fence": fence, "accepted": accepted, "state": state}
 
 
-def _judged(said: dict[str, Any]) -> tuple[Outcome, str | None]:
+def _judged(said: dict[str, Any], now: float) -> tuple[Outcome, str | None]:
     """The outcome that a worker reports, and its result."""
-    outcome = _outcome(said)
+    outcome = with_rates(_outcome(said, now), rates_in(said["headers"], now))
     body = said["body"]
     return outcome, as_text(body) if outcome.kind is Kind.OK and body is not None else None
 
 
-def _outcome(said: dict[str, Any]) -> Outcome:
+def _outcome(said: dict[str, Any], now: float) -> Outcome:
     told, status = said["outcome"], said["status_code"]
     if (told is None) == (status is None):
         raise Problem(422, "send either outcome or status_code", kind="wrong-input")
     if told is None:
-        answer = classify_status(status, retry_after_s=said["retry_after_s"])
-        return outcome_of(answer, error=said["error"] or f"HTTP {status}")
+        return outcome_of_status(
+            status, said["retry_after_s"], said["headers"], now=now,
+            error=said["error"] or f"HTTP {status}",
+        )  # fmt: skip
     error, after_s = told["error"], told["retry_after_s"]
     match told["kind"]:
         case "ok":

@@ -229,6 +229,8 @@ def limit_table(limits: list[dict[str, Any]]) -> RenderableType:
         "bad",
         "cooldown_s",
         "min_hold_s",
+        "source",
+        "phase",
     )
     return rows(
         found,

@@ -26,6 +26,7 @@ PACES = frozenset({"every", "per_minute", "per_second"})
 WHOLE = frozenset({"limit", "reserve", "burst", "max_waiters"})
 KINDS = ("everything", "lane", "upstream", "tool", "type", "key")
 MOST = 1_000_000_000
+LEAST_RATE = 0.001  # per minute: less than two calls a day
 PREFIX = "HEADWAY_"
 
 Value = dict[str, Any]
@@ -335,6 +336,8 @@ def _learn(value: Any) -> LearnRule | None:
             raise ValueError(f"{field} of learn must be a whole number, not {each!r}")
         if not each <= MOST:
             raise ValueError(f"{field} of learn is at most {MOST}; leave it out to have no limit")
+        if 0 < each < LEAST_RATE and field.endswith("pm"):
+            raise ValueError(f"{field} of learn is at least {LEAST_RATE}, not {each!r}")
     try:
         settings: dict[str, Any] = {LEARN[field]: each for field, each in said.items()}
         return LearnRule(**settings)

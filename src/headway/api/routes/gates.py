@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Response
 from pydantic import Field
 
-from headway.api import models
+from headway.api import gate_models as models
 from headway.api.auth import Keeper, Overseer
 from headway.api.bodies import Body, Moment, Name, Seconds, Text, stamp
 from headway.api.problems import Problem, documented
@@ -20,7 +20,7 @@ from headway.net.redaction import redact
 router = APIRouter()
 
 KINDS = {"lanes": "lane", "upstreams": "upstream", "tools": "tool", "types": "type"}
-TIMES = ("closed_until", "closed_since", "opens_at", "granted_at", "lease_ends_at")
+TIMES = ("closed_until", "closed_since", "opens_at", "granted_at", "lease_ends_at", "at")
 PATTERN = "*"
 GateName = Annotated[Name, Path(description="Its name.")]
 
