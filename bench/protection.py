@@ -116,7 +116,7 @@ def enqueue(address: str) -> None:
     lines = (
         json.dumps(
             {"custom_id": str(n), "method": "POST", "url": "/v1/chat/completions", "body": body}
-        )  # fmt: skip
+        )
         for n in range(LINES)
     )
     with httpx2.Client(base_url=address, timeout=120, trust_env=False) as client:

@@ -28,11 +28,17 @@ STORES = ("sqlite", "postgres")
 
 class Server:
     """One server and its data, which outlive each start. `settings` are those of its file, such as
-    `max_body=1000`; they go through its `environment`. What it prints is in `log`.
+    `max_body=1000`; they go through its `environment`. `file` is the text of a settings file. What
+    it prints is in `log`.
     """
 
-    def __init__(self, directory: Path, dsn: str = "", **settings: object) -> None:
+    def __init__(
+        self, directory: Path, dsn: str = "", file: str = "", **settings: object
+    ) -> None:  # fmt: skip
         self.data = directory / "data"
+        self.file = directory / "headway.toml" if file else None
+        if self.file is not None:
+            self.file.write_text(file)
         self.log = directory / "server.log"
         self.dsn = dsn
         self.port = 0  # any that is free; after the first start always the same
@@ -91,6 +97,8 @@ class Server:
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "headway", "serve", "--port", str(self.port),
                    "--data", str(self.data)]  # fmt: skip
+        if self.file is not None:
+            command += ["--config", str(self.file)]
         return [*command, "--dsn", self.dsn] if self.dsn else command
 
     def _environment(self) -> dict[str, str]:
@@ -130,7 +138,7 @@ def server_on(store: str, **settings: object) -> Iterator[Server]:
     """A new server with nothing in it."""
     directory = Path(tempfile.mkdtemp(prefix="headway-server-", dir=in_memory()))
     dsn = postgres_place(directory) if store == "postgres" else ""
-    server = Server(directory, dsn, **settings)
+    server = Server(directory, dsn, **settings)  # type: ignore[arg-type]
     try:
         server.start()
         yield server

@@ -25,8 +25,9 @@ class Operation:
 
     def at(self, **values: object) -> str:
         """Its path with these values, or something plausible."""
-        usual = {"id": 1, "name": "some", "subscription": 7}
-        return self.path.format(**{**usual, **values})
+        usual = {"id": 1, "subscription": 7, **values}
+        named = {name: usual.get(name, "some") for name in re.findall(r"\{(\w+)\}", self.path)}
+        return self.path.format(**named)
 
 
 class Document:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx2
 import pytest
 
 from tests.contract.document import Operation
+from tests.contract.gateway_kit import error_in
 from tests.contract.kit import Api, Worker, listening, problem_in
 from tests.hands.kit import eventually
 from tests.servers import server_on
@@ -28,8 +30,15 @@ def small() -> Iterator[Api]:
 
 
 def ours(api: Api) -> list[Operation]:
-    """The fair queue is older than these rules: its own tests say what it answers."""
-    return [each for each in api.document.operations if not each.path.startswith("/api/v0/")]
+    """The fair queue and OpenAI's API are older than these rules: their own tests say what they
+    answer.
+    """
+    others = ("/api/v0/", "/v1/")
+    return [each for each in api.document.operations if not each.path.startswith(others)]
+
+
+def openais(api: Api) -> list[Operation]:
+    return [each for each in api.document.operations if each.path.startswith("/v1/")]
 
 
 def with_bodies(api: Api) -> list[Operation]:
@@ -78,9 +87,28 @@ def test_a_body_that_is_too_deep_is_400_everywhere(small: Api) -> None:
 
 
 def test_headers_that_are_too_large_are_431_everywhere(small: Api) -> None:
+    headers = {"X-Large": "x" * 4_000}
     for operation in small.document.operations:
-        headers = {"X-Large": "x" * 4_000}
-        small.problem(431, operation.method, operation.at(), headers=headers)
+        answer = small.send(operation.method, operation.at(), headers=headers)
+        if operation.path.startswith("/v1/"):
+            error_in(answer, 431)
+        else:
+            assert answer.status_code == 431
+            problem_in(answer)
+
+
+def test_below_v1_errors_have_openais_shape(small: Api) -> None:
+    deep = b'{"model": ' + b"[" * 20 + b"]" * 20 + b"}"
+    large = b'{"model": "' + b"x" * 3_000 + b'"}'
+    tried = 0
+    for operation in openais(small):
+        if "application/json" in operation.said.get("requestBody", {}).get("content", {}):
+            send = partial(small.send, operation.method, operation.at())
+            assert error_in(send(content=large), 413)["code"] == "too_large"
+            assert error_in(send(content=deep), 400)["code"] == "too_deep"
+            error_in(send(content=b"{"), 400)
+            tried += 1
+    assert tried >= 2
 
 
 def test_a_payload_that_is_too_large_is_413(small: Api) -> None:

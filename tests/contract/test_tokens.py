@@ -14,6 +14,8 @@ from tests.servers import STORES, Server, server_on
 
 OPEN_TO_ALL = {"/healthz", "/readyz"}
 CONTROL = ("/api/v0/health", "/api/v0/refresh", "/api/v0/flush")  # with a token of their own
+CALLING = ("POST /api/channels/calls", "GET /api/channels/callback-secret")
+ONLINE = ("/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/models/{model}")
 SCOPES = ("read", "submit", "operate")
 
 
@@ -57,7 +59,7 @@ def test_every_route_needs_a_token_except_for_two(guarded: Guarded) -> None:
                 assert answer.status_code == 200, operation.name
                 continue
             assert answer.status_code == 401, operation.name
-            problem_in(answer, "no-token")
+            assert said_in(answer, "no-token", "invalid_api_key")
             assert answer.headers["www-authenticate"] == "Bearer"
 
 
@@ -71,14 +73,27 @@ def test_what_is_no_token_is_401(guarded: Guarded, wrong: str) -> None:
     problem_in(answer, "no-token")
 
 
+def said_in(answer: httpx2.Response, kind: str, code: str) -> str:
+    """What it is refused with: below /v1/ in OpenAI's shape."""
+    if not answer.request.url.path.startswith("/v1/"):
+        return str(problem_in(answer, kind)["detail"])
+    error = answer.json()["error"]
+    assert error["code"] == code
+    return str(error["message"])
+
+
 def needed_for(operation: Operation) -> str:
     """The scope, by what a route does."""
     if operation.path.startswith("/api/tokens"):
         return "admin"
+    if operation.path in ONLINE or operation.name in CALLING:
+        return "submit"
     if operation.method == "GET":
         return "read"
     enqueues = ("/api/jobs", "/api/requests/enqueue", "/api/work/put", "/api/batches")
-    holds = operation.path.startswith(("/api/slots", "/api/v0/fairqueue"))
+    holds = operation.path.startswith(
+        ("/api/slots", "/api/v0/fairqueue", "/v1/files", "/v1/batches")
+    )
     return "submit" if operation.path in enqueues or holds else "operate"
 
 
@@ -97,7 +112,7 @@ def test_a_token_does_what_its_scope_says_and_nothing_else(guarded: Guarded, sco
             if not allowed:
                 assert answer.status_code == 403, operation.name
                 assert scope != needed_for(operation)
-                assert needed_for(operation) in problem_in(answer, "scope")["detail"]
+                assert needed_for(operation) in said_in(answer, "scope", "scope")
             else:
                 assert answer.status_code not in (401, 403), operation.name
 
@@ -145,6 +160,12 @@ def test_what_concerns_all_tenants_is_not_for_one(guarded: Guarded) -> None:
         for method, path, said in (
             ("GET", "/api/lanes", {}),
             ("GET", "/api/upstreams/x", {}),
+            ("GET", "/api/learned", {}),
+            ("GET", "/api/channels", {}),
+            ("GET", "/api/channels/x/capacity", {}),
+            ("PATCH", "/api/channels/x", {"json": {"rpm": 1}}),
+            ("PUT", "/api/budgets/acme", {"json": {"period": "day", "amount": 1}}),
+            ("POST", "/api/upstreams/x/learned/pin", {"json": {"rpm": 1}}),
             ("POST", "/api/lanes/x/pause", {}),
             ("POST", "/api/queue/pause", {}),
             ("POST", "/api/queue/capacity", {"params": {"no_cookie": 1}}),

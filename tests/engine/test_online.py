@@ -112,3 +112,10 @@ def test_its_answers_teach_and_each_change_is_in_the_trail(app: App) -> None:
         assert said
         assert all(event.subject == "upstream:x.com" for event in said)
         assert any(event.detail.startswith("rpm unknown -> ") for event in said)
+
+
+def test_where_nothing_is_known_yet_there_is_room(app: App) -> None:
+    app.upstream("one", learn=True)
+    app.upstream("two", learn=True)
+    with World(app):
+        assert [went(app, "one", "two").upstream for _ in range(3)] == ["one"] * 3

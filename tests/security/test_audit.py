@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -14,11 +15,13 @@ from tests.security.kit import Guarded
 # Work that is asked for and done is in the trail of its job; nobody operates anything.
 NO_ACTION = {
     "POST /api/jobs", "POST /api/work/put", "POST /api/requests/enqueue", "POST /api/batches",
+    "POST /api/channels/calls",
     "POST /api/work/take", "POST /api/work/heartbeat", "POST /api/work/complete",
     "POST /api/work/{id}/heartbeat", "POST /api/work/{id}/complete",
     "POST /api/slots", "POST /api/slots/{id}/poll", "POST /api/slots/{id}/renew",
     "POST /api/slots/{id}/report", "POST /api/slots/{id}/release",
     "POST /api/slots/renew", "POST /api/slots/release",
+    "POST /v1/chat/completions", "POST /v1/embeddings", "POST /v1/files", "POST /v1/batches",
 }  # fmt: skip
 NEEDS: dict[str, list[str]] = {"resume": ["pause"], "retry": ["cancel"]}
 GATES = ("lanes", "upstreams", "tools", "types")
@@ -117,6 +120,68 @@ def _import_learned(api: Api) -> str:
     return f"upstream:{name}"
 
 
+def made_channel(api: Api) -> str:
+    code = new_name()
+    api.post(
+        "/api/channels", {"code": code, "model": code, "base_url": "http://127.0.0.1:9/v1"}, 201
+    )
+    return code
+
+
+def _change_channel(api: Api) -> str:
+    code = made_channel(api)
+    api.ok("PATCH", f"/api/channels/{code}", json={"enabled": False})
+    return f"channel:{code}"
+
+
+def _remove_channel(api: Api) -> str:
+    code = made_channel(api)
+    api.ok("DELETE", f"/api/channels/{code}", 204)
+    return f"channel:{code}"
+
+
+def _cancel_call(api: Api) -> str:
+    code = made_channel(api)
+    api.post(f"/api/upstreams/{code}/pause")
+    body = {"model": code, "input": "x"}
+    id = api.post("/api/channels/calls", {"endpoint": "/v1/embeddings", "body": body}, 202)["id"]
+    api.post(f"/api/channels/calls/{id}/cancel")
+    return str(id)
+
+
+def _budget(method: str) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        tenant = new_name()
+        api.ok("PUT", f"/api/budgets/{tenant}", json={"period": "day", "amount": 5})
+        if method == "DELETE":
+            api.ok("DELETE", f"/api/budgets/{tenant}", 204)
+        return f"budget:{tenant}"
+
+    return act
+
+
+def made_file(api: Api, text: str = "x") -> str:
+    sent: dict[str, Any] = {"files": {"file": ("x", text.encode())}, "data": {"purpose": "batch"}}
+    return str(api.ok("POST", "/v1/files", **sent)["id"])
+
+
+def _delete_file(api: Api) -> str:
+    id = made_file(api)
+    api.ok("DELETE", f"/v1/files/{id}")
+    return f"file:{id}"
+
+
+def _cancel_batch(api: Api) -> str:
+    code = made_channel(api)
+    api.post(f"/api/upstreams/{code}/pause")
+    body = {"model": code, "input": "x"}
+    line = {"custom_id": "a", "method": "POST", "url": "/v1/embeddings", "body": body}
+    said = {"input_file_id": made_file(api, json.dumps(line)), "endpoint": "/v1/embeddings"}
+    id = api.post("/v1/batches", said)["id"]
+    api.post(f"/v1/batches/{id}/cancel")
+    return f"batch:{id}"
+
+
 def _asked(path: str, subject: str, **params: Any) -> Callable[[Api], str]:
     def act(api: Api) -> str:
         api.post(path, **params)
@@ -136,6 +201,17 @@ OTHERS: dict[str, Callable[[Api], str]] = {
     "POST /api/upstreams/{name}/learned/reset": _learned("reset"),
     "POST /api/upstreams/{name}/learned/pin": _learned("pin", {"rpm": 300}),
     "POST /api/learned/import": _import_learned,
+    "POST /api/channels": lambda api: f"channel:{made_channel(api)}",
+    "PATCH /api/channels/{code}": _change_channel,
+    "DELETE /api/channels/{code}": _remove_channel,
+    "POST /api/channels/calls/{id}/cancel": _cancel_call,
+    "POST /api/channels/callback-secret": _asked(
+        "/api/channels/callback-secret", "tenant:audited", tenant="audited"
+    ),
+    "DELETE /v1/files/{id}": _delete_file,
+    "POST /v1/batches/{id}/cancel": _cancel_batch,
+    "PUT /api/budgets/{tenant}": _budget("PUT"),
+    "DELETE /api/budgets/{tenant}": _budget("DELETE"),
     "POST /api/queue/pause": _asked("/api/queue/pause", "lane:audited", scope="lane:audited"),
     "POST /api/queue/resume": _asked("/api/queue/resume", "lane:audited", scope="lane:audited"),
     "POST /api/queue/capacity": _asked("/api/queue/capacity", "lane:no_cookie", no_cookie=5),

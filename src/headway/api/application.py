@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 class Application(Protocol):
     name: str
     routers: Sequence[APIRouter]
-    open_paths: Sequence[str]  # beginnings of paths whose errors have a shape of their own
 
     def prepare(self, app: App, config: Config, settings_file: str | None) -> None:
         """Before the engine starts."""

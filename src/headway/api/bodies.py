@@ -147,6 +147,9 @@ def as_text(value: Any) -> str:
         raise BadJob(f"this cannot be kept as JSON: {error}") from None
 
 
+_RESERVED: list[str] = []
+
+
 def payload_text(args: Any, limit: int) -> str:
     text = as_text(args)
     if len(text) > limit:
@@ -157,8 +160,15 @@ def payload_text(args: Any, limit: int) -> str:
     return text
 
 
+def reserve(beginning: str) -> None:
+    """Jobs whose type begins so are an application's own, and made by its routes alone."""
+    _RESERVED.append(beginning)
+
+
 def new_job(body: JobBody, tenant: str, now: float, limit: int, *, apart: bool = False) -> NewJob:
     """`apart`: the tenant's unique keys must not meet those of others."""
+    if body.type.startswith(tuple(_RESERVED)):
+        raise BadJob(f"jobs of type {body.type!r} are made by routes of their own")
     not_before = stamp(body.at) or 0.0
     if body.delay_s is not None:
         if body.at is not None:

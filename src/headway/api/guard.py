@@ -125,7 +125,7 @@ class Guard:
                 if scope["path"].startswith(PREFIX):
                     limit = min(limit, MAX_BODY)
                 receive = await self._whole_body(headers, receive, limit)
-                if scope["path"].startswith("/api/"):
+                if _is_api(scope["path"]):
                     scope["headers"] = _as_json(scope["headers"])
         except Gone:
             return

@@ -60,6 +60,9 @@ class Client:
     def put(self, path: str, body: Any) -> Any:
         return self._ask("PUT", path, json=body)
 
+    def patch(self, path: str, body: Any) -> Any:
+        return self._ask("PATCH", path, json=body)
+
     def delete(self, path: str) -> Any:
         return self._ask("DELETE", path)
 

@@ -61,12 +61,13 @@ def _quiet() -> Iterator[None]:
 
 def directly(data: str, dsn: str | None, name: str) -> Client:
     """Work on the store itself. Whoever may open it is its owner, so nothing asks for a token."""
-    from headway.api.assembly import direct  # noqa: PLC0415 - most commands need no server's code
+    from headway import apps  # noqa: PLC0415 - most commands need no server's code
+    from headway.api.assembly import direct  # noqa: PLC0415
     from headway.api.config import Config  # noqa: PLC0415
 
     with ExitStack() as opened:
         opened.enter_context(_quiet())
-        app = opened.enter_context(direct(Config(data=data, dsn=dsn or "")))
+        app = opened.enter_context(direct(Config(data=data, dsn=dsn or ""), apps.all_of_them()))
         http = httpx2.Client(base_url=BASE, transport=InProcess(app), timeout=None)
         idle = app.state.site.app.engine is not None
         return Client(http, name, direct=True, idle=idle, close=opened.pop_all().close)

@@ -12,6 +12,7 @@ import typer
 from headway import __version__
 from headway.cli import (
     batches,
+    channels,
     doctor,
     events,
     exporting,
@@ -46,6 +47,7 @@ app.command("top", rich_help_panel=LOOK)(top.top)
 app.command("events", rich_help_panel=LOOK)(events.events)
 app.command("audit", rich_help_panel=LOOK)(events.audit)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
+app.command("costs", rich_help_panel=LOOK)(channels.costs)
 for group in (
     jobs.app,
     gates.group("lanes", "Lanes that jobs stand in."),
@@ -56,6 +58,8 @@ for group in (
     schedules.app,
     batches.app,
     slots.app,
+    channels.app,
+    channels.budgets,
 ):
     app.add_typer(group, rich_help_panel=STEER)
 app.add_typer(tokens.app, rich_help_panel=KEEP)

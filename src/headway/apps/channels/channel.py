@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from headway.engine.settings import LEAST_RATE
+
 CODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 NANO = 1_000_000_000  # money is counted in billionths of its currency
 
@@ -96,8 +98,10 @@ class Channel(msgspec.Struct, frozen=True, omit_defaults=True):
             raise ValueError(f"timeout_s is from 1 second to a day, not {self.timeout_s!r}")
         for name in ("max_concurrency", "max_concurrency_per_tenant", "rpm", "tpm"):
             value = getattr(self, name)
-            if value is not None and not 0 < value < 1e9:
-                raise ValueError(f"{name} is above 0, or null for no limit, not {value!r}")
+            if value is not None and not LEAST_RATE <= value < 1e9:
+                raise ValueError(
+                    f"{name} is at least {LEAST_RATE}, or null for no limit, not {value!r}"
+                )
 
     def upstream_settings(self) -> dict[str, Any]:
         """What is declared for the upstream of this name. All fields, so that what was taken back
@@ -108,6 +112,10 @@ class Channel(msgspec.Struct, frozen=True, omit_defaults=True):
             learn |= {"rpm": self.rpm, "max_rpm": self.rpm}
         if self.tpm is not None:
             learn |= {"tpm": self.tpm}
+        if (
+            self.max_concurrency is not None
+        ):  # known to the learner, it keeps places for online calls
+            learn |= {"concurrency": self.max_concurrency, "max_concurrency": self.max_concurrency}
         per_tenant = self.max_concurrency_per_tenant
         return {
             "limit": self.max_concurrency,

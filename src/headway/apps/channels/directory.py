@@ -49,6 +49,7 @@ class Directory:
         self.entries: dict[str, Entry] = {}  # replaced as a whole, never changed
         self.models: dict[str, tuple[Channel, ...]] = {}  # the cheapest first
         self.brain: Brain | None = None
+        self.settled: list[Callable[[float], None]] = []  # who hears, in the turn, of changes
 
     # ------------------------------------------------------------------ looking
 
@@ -115,6 +116,8 @@ class Directory:
         for name, upstreams in leads.items():
             model = name.partition(":")[2]
             brain.routes.lead(name, upstreams, now, why=f"no channel takes queued work for {model}")
+        for hear in self.settled:
+            hear(now)
 
     def put(self, channel: Channel, key: str | None, source: str, now: float) -> Entry:
         """A new channel, or other settings for one. A key of None keeps the one it has."""

@@ -24,7 +24,7 @@ from headway.apps.channels.calling import (
 from headway.apps.channels.channel import route_of
 from headway.apps.channels.directory import Directory, Entry
 from headway.apps.channels.tables import PUT_ANSWER
-from headway.core import Kind, Outcome
+from headway.core import Kind, Outcome, RetryPolicy
 from headway.core.change import Change
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
@@ -33,8 +33,14 @@ from headway.sdk.app import App
 from headway.store.records import NewJob
 
 LANE = "llm"
+PREFIX = "llm."  # of the types of jobs that are ours
 LINE, CALL, CALL_BACK = "llm.line", "llm.call", "llm.call_back"
-TIMEOUT = "1h"  # at most; a channel has its own, shorter one
+# A channel has its own, shorter time-out. That a server dies is not the fault of a call, and how
+# long it may be pushed back is said by its deadline.
+RULES = RetryPolicy(
+    timeout_s=3600.0, retries=4, delay_s=5.0, growth=3.0, max_lost=20, max_pushbacks=10_000,
+    max_pushed_back_s=8 * 86_400.0,
+)  # fmt: skip
 GONE_S = 1.0  # until a job looks again whose channel was removed at this very moment
 
 Ended = Callable[[int | None, Change, float], None]
@@ -65,9 +71,7 @@ class QueuedCalls:
     def register(self, app: App, ended: dict[str, Ended]) -> None:
         """The types of jobs; `ended` hears of the ends of some of them."""
         for type in (LINE, CALL, CALL_BACK):
-            app.job(type=type, timeout=TIMEOUT, retries=4, retry_delay=5, retry_growth=3.0)(
-                self.run
-            )
+            app.job(type=type, policy=RULES)(self.run)
             app.registry.types[type].ended = ended.get(type)
 
     def caller(self) -> Caller:

@@ -93,6 +93,14 @@ MIGRATIONS = (
         primary key (tenant, period, currency)
     );
     """,
+    """
+    create table llm_callback_secrets (
+        tenant text primary key,
+        sealed text not null,
+        sealed_before text,
+        made_at double precision not null
+    );
+    """,
 )
 
 TEXT, WHOLE, REAL = "text", "bigint", "double"
@@ -149,6 +157,11 @@ BUDGETS = Table(
     },
     ("tenant", "period", "currency"),
 )  # fmt: skip
+CALLBACK_SECRETS = Table(
+    "llm_callback_secrets",
+    {"tenant": TEXT, "sealed": TEXT, "sealed_before": TEXT, "made_at": REAL},
+    ("tenant",),
+)
 
 PUT_CHANNEL, DROP_CHANNEL = CHANNELS.put(), CHANNELS.drop()
 PUT_FILE, DROP_FILE = FILES.put(), FILES.drop()
@@ -157,3 +170,4 @@ PUT_BATCH = BATCHES.put()
 PUT_ANSWER = ANSWERS.put()
 ADD_BILL = BILLS.add()
 PUT_BUDGET, DROP_BUDGET = BUDGETS.put(), BUDGETS.drop()
+ADD_CALLBACK_SECRET, PUT_CALLBACK_SECRET = CALLBACK_SECRETS.add(), CALLBACK_SECRETS.put()

@@ -91,13 +91,13 @@ class Learning(Limit):
         return self.learner.capacity(now)
 
     def busy(self, now: float) -> float:
-        """The share in use of what is believed; above 1 while it is left alone after a refusal."""
+        """The share in use of what is believed; above 1 while it is left alone after a refusal.
+        Where nothing is known yet there is room.
+        """
         learner, believed = self.learner, self.beliefs
         if learner.hold.testing or learner.hold.until > now:
             return 2.0
-        share = 1.0 - self.capacity(now).remaining if believed.rpm is None else (
-            learner.requests.ring.minute / believed.rpm if believed.rpm else 1.0
-        )  # fmt: skip
+        share = learner.requests.ring.minute / believed.rpm if believed.rpm else 0.0
         if believed.concurrency:
             share = max(share, learner.in_flight / believed.concurrency)
         return share

@@ -1,0 +1,1 @@
+"""The routes of the channels, one file for each contract."""

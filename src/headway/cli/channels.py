@@ -1,0 +1,375 @@
+"""`headway channels`, `costs` and `budgets`: models behind keys, what they cost, and who may spend
+how much.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from getpass import getpass
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from headway.cli.asking import Call, asks
+from headway.cli.client import CommandFailed, part
+from headway.cli.printing import facts, number, plain, rows, table
+from headway.cli.times import ago, at_and_ago
+from headway.cli.words import pairs_of
+
+app = typer.Typer(name="channels", help="Language models behind keys, and what they bear.")
+budgets = typer.Typer(name="budgets", help="What tenants may spend.")
+
+NOBODY = "-"  # who has no tenant, as the API calls them
+
+Code = Annotated[str, typer.Argument(metavar="CODE", help="A channel.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[SETTING=VALUE]...",
+        help="queue_mode=both price.input_per_1k=0.5 rpm=600 max_concurrency=null …",
+    ),
+]
+KeyEnv = Annotated[
+    str | None, typer.Option(metavar="VARIABLE", help="Take the key from this variable.")
+]
+KeyStdin = Annotated[
+    bool, typer.Option("--key-stdin", help="Read the key from stdin; it is not shown.")
+]
+
+
+def _lists(group: typer.Typer, list_: Callable[..., None]) -> None:
+    """What the name of a group alone does; also `ls`, as other groups call it."""
+
+    def by_default(context: typer.Context, **said: Any) -> None:
+        if context.invoked_subcommand is None:
+            list_(context, **said)
+            return
+        for name in said:
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise typer.BadParameter(
+                    f"options go behind the command: `headway {group.info.name} ls …`"
+                )
+
+    by_default.__signature__ = list_.__signature__  # type: ignore[attr-defined]
+    by_default.__annotations__ = list_.__annotations__
+    group.callback(invoke_without_command=True)(by_default)
+    group.command("ls", help="The same.", hidden=True)(list_)
+
+
+# ---------------------------------------------------------------------- channels
+
+
+@asks
+def list_channels(call: Call) -> None:
+    """Channels: where they lead, who may use them, what they cost."""
+    call.out.show(call.client.get("/api/channels"), channel_table)
+
+
+_lists(app, list_channels)
+
+
+@app.command("show")
+@asks
+def show(call: Call, code: Code) -> None:
+    """All settings of one channel; its key is never shown."""
+    call.out.show(call.client.get(f"/api/channels/{part(code)}"), channel_facts)
+
+
+@app.command("add")
+@asks
+def add(
+    call: Call,
+    code: Code,
+    model: Annotated[str, typer.Option(help="The name that callers know the model by.")],
+    base_url: Annotated[
+        str, typer.Option(metavar="URL", help="Such as https://api.openai.com/v1.")
+    ],
+    settings: Settings = None,
+    key_env: KeyEnv = None,
+    key_stdin: KeyStdin = False,
+) -> None:
+    """Add a channel: one model behind one key at one provider. It is used at once."""
+    body = {"code": code, "model": model, "base_url": base_url,
+            **changes_of(settings), **_key(key_env, key_stdin)}  # fmt: skip
+    call.out.show(call.client.post("/api/channels", body), channel_facts)
+
+
+@app.command("set")
+@asks
+def set_(
+    call: Call,
+    code: Code,
+    settings: Settings = None,
+    key_env: KeyEnv = None,
+    key_stdin: KeyStdin = False,
+) -> None:
+    """Change a channel: `rpm=600 enabled=false`, or its key. What is not named stays."""
+    body = {**changes_of(settings), **_key(key_env, key_stdin)}
+    if not body:
+        raise typer.BadParameter("say what to change: rpm=600, enabled=false, --key-env …")
+    call.out.show(call.client.patch(f"/api/channels/{part(code)}", body), channel_facts)
+
+
+@app.command("remove")
+@asks
+def remove(call: Call, code: Code) -> None:
+    """Remove a channel. What runs there may end; what waits goes to others of its model."""
+    call.client.delete(f"/api/channels/{part(code)}")
+    if call.out.as_json:
+        call.out.line({"code": code, "removed": True}, indent=2)
+    call.out.say(f"channel {code} is removed")
+
+
+@app.command("capacity")
+@asks
+def capacity(call: Call, code: Code) -> None:
+    """What a channel bears, what goes there now, and why queued work waits."""
+    call.out.show(call.client.get(f"/api/channels/{part(code)}/capacity"), capacity_facts)
+
+
+def changes_of(settings: Iterable[str] | None) -> dict[str, Any]:
+    """`rpm=600 price.currency=EUR` as the API takes it."""
+    body: dict[str, Any] = {}
+    for name, value in pairs_of(settings).items():
+        if name == "api_key":
+            raise typer.BadParameter(
+                "others can see what stands on a command line; use --key-env or --key-stdin"
+            )
+        outer, dot, inner = name.partition(".")
+        if dot:
+            body.setdefault(outer, {})[inner] = value
+        else:
+            body[name] = value
+    return body
+
+
+def _key(variable: str | None, from_stdin: bool) -> dict[str, str]:
+    if variable is None and not from_stdin:
+        return {}
+    if variable is not None and from_stdin:
+        raise typer.BadParameter("say either --key-env or --key-stdin")
+    if variable is not None:
+        key = os.environ.get(variable, "")
+        if not key:
+            raise CommandFailed(f"{variable} is not set, or empty; put the key into it")
+    else:
+        key = getpass("key: ") if sys.stdin.isatty() else sys.stdin.readline()
+    if not key.strip():
+        raise CommandFailed("no key came; send it on stdin, on one line")
+    return {"api_key": key.strip()}
+
+
+# ---------------------------------------------------------------------- costs and budgets
+
+
+@asks
+def costs(
+    call: Call,
+    begin: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="2026-11-01, or with a time.")
+    ] = None,
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="A date is included.")
+    ] = None,
+    group: Annotated[
+        str, typer.Option(help="tenant, channel, model, kind or day; several with commas.")
+    ] = "tenant",
+    tenant: Annotated[str | None, typer.Option(help="Only of this one.")] = None,
+) -> None:
+    """What calls have cost, summed up from the ledger."""
+    query = {"from": begin, "to": end, "group": group, "tenant": tenant}
+    answer = call.client.get("/api/costs", **query)
+    names = [each.strip() for each in group.split(",") if each.strip()]
+    call.out.show(answer, lambda found: cost_table(found, names))
+
+
+@asks
+def list_budgets(call: Call) -> None:
+    """What each tenant may spend, what it has spent, and when that begins anew."""
+    call.out.show(call.client.get("/api/budgets"), budget_table)
+
+
+_lists(budgets, list_budgets)
+
+TenantName = Annotated[
+    str, typer.Argument(metavar="TENANT", help="Whose; - for calls that have no tenant.")
+]
+OfPeriod = Annotated[str | None, typer.Option(metavar="day|month|total", help="Only this one.")]
+
+
+@budgets.command("set")
+@asks
+def set_budget(
+    call: Call,
+    tenant: TenantName,
+    amount: Annotated[str, typer.Argument(metavar="AMOUNT", help="Such as 50 or 0.25.")],
+    currency: Annotated[str, typer.Argument(metavar="CURRENCY", help="Three capitals.")] = "USD",
+    period: Annotated[
+        str, typer.Option(metavar="day|month|total", help="Of which it is the most.")
+    ] = "month",
+) -> None:
+    """Set what a tenant may spend: `headway budgets set acme 50 USD --period month`."""
+    body = {"period": period, "amount": amount, "currency": currency}
+    call.out.show(call.client.put(f"/api/budgets/{part(tenant)}", body), budget_table)
+
+
+@budgets.command("remove")
+@asks
+def remove_budgets(
+    call: Call,
+    tenant: TenantName,
+    period: OfPeriod = None,
+    currency: Annotated[
+        str | None, typer.Option(metavar="CURRENCY", help="Only in this one.")
+    ] = None,
+) -> None:
+    """Remove the budgets of a tenant, or one of them. It may spend again at once."""
+    said = {"period": period, "currency": currency}
+    query = "&".join(f"{name}={part(value)}" for name, value in said.items() if value is not None)
+    call.client.delete(f"/api/budgets/{part(tenant)}" + (f"?{query}" if query else ""))
+    if call.out.as_json:
+        call.out.line({"tenant": tenant, "removed": True}, indent=2)
+    call.out.say(f"tenant {tenant} may spend again what other budgets leave")
+
+
+# ---------------------------------------------------------------------- how it looks
+
+
+def channel_table(answer: dict[str, Any]) -> RenderableType:
+    found = table("code", "model", "queue", "price", "key", "state", "leads to",
+                  cut=("code", "model", "leads to"))  # fmt: skip
+    return rows(
+        found,
+        (
+            (each["code"], each["model"], each["queue_mode"], price_words(each["price"]),
+             key_words(each), channel_state(each), each["base_url"])
+            for each in answer["items"]
+        ),
+        "no channels; add one with `headway channels add`",
+    )  # fmt: skip
+
+
+def price_words(price: dict[str, Any]) -> str:
+    if not price["input_per_1k"] and not price["output_per_1k"]:
+        return "-"
+    return f"{number(price['input_per_1k'])}/{number(price['output_per_1k'])} {price['currency']}"
+
+
+def key_words(channel: dict[str, Any]) -> str:
+    if not channel["has_key"]:
+        return "none"
+    ends = channel["key_ends_with"]
+    return "yes" if ends is None else f"…{ends}"
+
+
+def channel_state(channel: dict[str, Any]) -> Text:
+    if channel["trouble"]:
+        return Text("in trouble", "red")
+    return Text("on", "green") if channel["enabled"] else Text("off", "bright_black")
+
+
+def channel_facts(each: dict[str, Any]) -> RenderableType:
+    price = each["price"]
+    paid = price["input_per_1k"] or price["output_per_1k"]
+    return facts((
+        ("channel", each["code"]), ("state", channel_state(each)), ("trouble", each["trouble"]),
+        ("model", each["model"]), ("at the provider", each["upstream_model"]),
+        ("leads to", each["base_url"]), ("key", key_words(each)), ("queue", each["queue_mode"]),
+        ("price", f"{number(price['input_per_1k'])} in, {number(price['output_per_1k'])} out, "
+         f"{price['currency']} for 1,000 tokens" if paid else "none"),
+        ("less when queued", _share(each["batch_discount"])),
+        ("calls at once", number(each["max_concurrency"], "as learned")),
+        ("of one tenant", each["max_concurrency_per_tenant"]),
+        ("requests a minute", number(each["rpm"], "as learned")),
+        ("tokens a minute", number(each["tpm"], "as learned")),
+        ("left unused", _share(each["remaining_threshold"])),
+        ("timeout", f"{number(each['timeout_s'])} s"), ("declared by", each["source"]),
+        ("changed", at_and_ago(each["updated_at"])),
+    ))  # fmt: skip
+
+
+def _share(value: float) -> str | None:
+    return f"{100 * value:g} %" if value else None
+
+
+def capacity_facts(each: dict[str, Any]) -> RenderableType:
+    limit, believed = each["limit_rpm"], each["believed"]
+    what = facts((
+        ("channel", each["code"]), ("model", each["model"]),
+        ("queued work", each["idle_because"] or Text("runs", "green")),
+        ("waiting", each["waiting"]), ("phase", each["phase"]),
+        ("plain estimate", limit and f"{number(limit)} rpm (by {each['source']})"),
+        ("remaining", f"{100 * each['remaining']:.0f} %"),
+        ("left unused", _share(each["threshold"])),
+        ("requests a minute", number(believed["rpm"])),
+        ("tokens a minute", number(believed["tpm"])),
+        ("calls at once", number(believed["concurrency"])),
+        ("online", _traffic(each["online"])), ("queued", _traffic(each["queued"])),
+        ("closed until", at_and_ago(each["closed_until"])), ("because", each["closed_why"]),
+    ))  # fmt: skip
+    parts: list[RenderableType] = [what]
+    if each["tenants"]:
+        shown = table("tenant", "calls", "waiting", "held", right=("calls", "waiting"),
+                      cut=("tenant", "held"))  # fmt: skip
+        parts += [Text(""), rows(shown, (
+            (row["tenant"] or "(none)", row["concurrent"], row["waiting"], row["closed_why"])
+            for row in each["tenants"]
+        ), "")]  # fmt: skip
+    if each["samples"]:
+        shown = table("429 at", "rpm", "answers took", right=("rpm", "answers took"))
+        parts += [Text(""), rows(shown, (
+            (at_and_ago(row["ts"]), number(row["rpm"]), f"{row['avg_ms']:.0f} ms")
+            for row in each["samples"]
+        ), "")]  # fmt: skip
+    return Group(*parts)
+
+
+def _traffic(traffic: dict[str, Any]) -> str:
+    return f"{number(traffic['rpm'])} in the last minute, {traffic['concurrent']} on their way"
+
+
+def cost_table(answer: dict[str, Any], names: list[str]) -> RenderableType:
+    numbers = ("calls", "tokens in", "tokens out", "cost")
+    found = table(*names, *numbers, "", right=numbers, cut=names)
+    shown = rows(
+        found,
+        (
+            (*(each[name] or "(none)" for name in names), *_sums(each))
+            for each in answer["items"]
+        ),
+        "nothing was spent",
+    )  # fmt: skip
+    if len(answer["items"]) > 1:
+        for each in answer["totals"]:
+            found.add_row(*(["all"] + [""] * (len(names) - 1)), *map(plain, _sums(each)))
+    if not answer["more"]:
+        return shown
+    return Group(shown, Text("and more; ask for a shorter time, or for fewer groups"))
+
+
+def _sums(each: dict[str, Any]) -> tuple[str, ...]:
+    return (
+        f"{each['calls']:,}", f"{each['input_tokens']:,}", f"{each['output_tokens']:,}",
+        each["cost"], each["currency"],
+    )  # fmt: skip
+
+
+def budget_table(answer: dict[str, Any]) -> RenderableType:
+    numbers = ("amount", "spent", "left")
+    found = table("tenant", "period", *numbers, "", "begins anew", "", right=numbers,
+                  cut=("tenant",))  # fmt: skip
+    return rows(
+        found,
+        (
+            (each["tenant"] or f"{NOBODY} (none)", each["period"], each["amount"], each["spent"],
+             each["left"], each["currency"], ago(each["begins_anew_at"]) or "never",
+             Text("used up", "red") if each["used_up"] else "")
+            for each in answer["items"]
+        ),
+        "no budgets; set one with `headway budgets set`",
+    )  # fmt: skip
