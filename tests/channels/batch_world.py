@@ -15,11 +15,11 @@ from typing import Any
 from headway import App
 from headway.api.config import Config
 from headway.apps.channels import Channels
-from headway.apps.channels.batches import StoredBatch, new_batch
+from headway.apps.channels.batches.files import BATCH, KEPT_S, new_file_id
+from headway.apps.channels.batches.life import StoredBatch, new_batch
 from headway.apps.channels.calling import Answer
 from headway.apps.channels.channel import Channel
 from headway.apps.channels.directory import API
-from headway.apps.channels.files import BATCH, KEPT_S, new_file_id
 from headway.testing import World
 from headway.testing.world import VirtualEngine
 from tests.engine.kit import takes

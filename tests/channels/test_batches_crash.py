@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from headway.apps.channels.batches import Batches
-from headway.apps.channels.files import Writer
+from headway.apps.channels.batches.files import Writer
+from headway.apps.channels.batches.life import Batches
 from tests.channels.batch_world import ChannelsWorld, channels_world, names, refusal, well
 
 
@@ -66,7 +66,7 @@ def all_is_well(world: ChannelsWorld, batch: str, many: int) -> None:
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_dying_at_each_step_of_planning(monkeypatch: pytest.MonkeyPatch, after: bool) -> None:
     """Around the commit that counts the lines, and around each that makes jobs of some."""
-    monkeypatch.setattr("headway.apps.channels.planning.CHUNK", 5)
+    monkeypatch.setattr("headway.apps.channels.batches.planning.CHUNK", 5)
     turn = Batches.turn
     for step in range(1, 6):
         with channels_world() as world:
@@ -82,7 +82,7 @@ def test_dying_at_each_step_of_planning(monkeypatch: pytest.MonkeyPatch, after: 
 def test_dying_at_each_step_of_writing_the_files(
     monkeypatch: pytest.MonkeyPatch, after: bool
 ) -> None:
-    monkeypatch.setattr("headway.apps.channels.files.PART", 1_000)
+    monkeypatch.setattr("headway.apps.channels.batches.files.PART", 1_000)
     flush = Writer.flush
     for step in range(1, 5):
         with channels_world() as world:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from headway.apps.channels.batches import WrongState
+from headway.apps.channels.batches.life import WrongState
 from tests.channels.batch_world import (
     ChannelsWorld,
     channels_world,
@@ -253,7 +253,7 @@ def test_what_was_written_half_and_left_goes_after_a_day(world: ChannelsWorld) -
 def test_lines_may_be_cut_anywhere_between_two_parts(
     world: ChannelsWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("headway.apps.channels.files.PART", 1_001)
+    monkeypatch.setattr("headway.apps.channels.batches.files.PART", 1_001)
     text = "\n".join(["é" * length for length in range(1, 200)])
     file = world.upload(text)
     assert world.count("llm_file_parts") > 10
@@ -269,10 +269,10 @@ def test_lines_that_are_empty_or_too_long_are_told_apart(world: ChannelsWorld) -
 
 
 def test_a_batch_of_many_parts(world: ChannelsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.apps.channels.files.PART", 2_000)
-    monkeypatch.setattr("headway.apps.channels.planning.CHUNK", 7)
-    monkeypatch.setattr("headway.apps.channels.assembling.PAGE", 3)
-    monkeypatch.setattr("headway.apps.channels.assembling.MANY", 3)
+    monkeypatch.setattr("headway.apps.channels.batches.files.PART", 2_000)
+    monkeypatch.setattr("headway.apps.channels.batches.planning.CHUNK", 7)
+    monkeypatch.setattr("headway.apps.channels.batches.assembling.PAGE", 3)
+    monkeypatch.setattr("headway.apps.channels.batches.assembling.MANY", 3)
     world.channel(at_once=10)
     world.provider.says = lambda text, _time: refusal(400) if text.endswith("3") else well(text)
     batch = world.batch(jsonl(100))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headway.apps.channels.planning import Fault, read_line
+from headway.apps.channels.batches.planning import Fault, read_line
 from tests.channels.batch_world import CHAT, MODEL, ChannelsWorld, channels_world, line, names
 
 
@@ -98,7 +98,7 @@ def test_a_file_without_a_line(world: ChannelsWorld) -> None:
 
 
 def test_a_file_with_too_many(world: ChannelsWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headway.apps.channels.planning.MOST_LINES", 10)
+    monkeypatch.setattr("headway.apps.channels.batches.planning.MOST_LINES", 10)
     text = "".join(json.dumps(line(name)) + "\n" for name in names(11))
     (fault,) = refused(world, text)
     assert fault["code"] == "too_many_lines"

@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pytest
 
 from headway import App
-from headway.apps.channels.budgets import Budget, in_words, span_of
-from headway.apps.channels.calls import new_call
 from headway.apps.channels.channel import NANO, Channel, Price
-from headway.apps.channels.costs import money, nano_of
 from headway.apps.channels.directory import API
+from headway.apps.channels.money.budgets import Budget, in_words, span_of
+from headway.apps.channels.money.costs import money, nano_of
+from headway.apps.channels.queue.calls import new_call
 from headway.sdk.handle import JobHandle
 from headway.testing.world import VirtualEngine
 from tests.channels.batch_world import CHAT, MODEL, ChannelsWorld

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.apps.channels import streaming
-from headway.apps.channels.billing import Usage
-from headway.apps.channels.streaming import Count, Events, data_of, passed
+from headway.apps.channels.money.billing import Usage
+from headway.apps.channels.online import streaming
+from headway.apps.channels.online.streaming import Count, Events, data_of, passed
 
 STREAM = (
     b'data: {"a": 1}\n\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headway.api.problems import Problem
-from headway.apps.channels.waiting import wait_said
+from headway.apps.channels.online.waiting import wait_said
 
 
 @pytest.mark.parametrize(("said", "seconds"), [

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from headway.apps.channels.billing import Bill
+from headway.apps.channels.money.billing import Bill
 from headway.apps.channels.tables import ADD_BILL
 from headway.store import open_store
 from tests.cli.kit import Cli

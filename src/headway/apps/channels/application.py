@@ -15,16 +15,16 @@ from headway.api.bodies import reserve
 from headway.api.config import Config
 from headway.api.site import Site
 from headway.api.turns import in_turn
-from headway.apps.channels import batch_jobs
-from headway.apps.channels.batches import Batches
-from headway.apps.channels.billing import Billing
-from headway.apps.channels.budgets import Budgets
-from headway.apps.channels.callbacks import Callbacks
+from headway.apps.channels.batches import jobs as batch_jobs
+from headway.apps.channels.batches.files import Files
+from headway.apps.channels.batches.life import Batches
 from headway.apps.channels.declared import TABLE, declared_channels
 from headway.apps.channels.directory import FILE, Directory
-from headway.apps.channels.files import Files
-from headway.apps.channels.gateway import Gateway
-from headway.apps.channels.queued import CALL_BACK, LANE, LINE, PREFIX, Ended, QueuedCalls
+from headway.apps.channels.money.billing import Billing
+from headway.apps.channels.money.budgets import Budgets
+from headway.apps.channels.online.gateway import Gateway
+from headway.apps.channels.queue.callbacks import Callbacks
+from headway.apps.channels.queue.jobs import CALL_BACK, LANE, LINE, PREFIX, Ended, QueuedCalls
 from headway.apps.channels.routes import batches, calls, channels, costs, files, openai
 from headway.apps.channels.tables import APP, MIGRATIONS
 from headway.engine.brain import Brain

@@ -12,9 +12,9 @@ from headway.api.auth import Principal, Reader, Submitter
 from headway.api.bodies import NO_NUL, Body
 from headway.api.problems import Problem
 from headway.api.site import Reply, TheSite
-from headway.apps.channels.batches import NoSuchFile, StoredBatch, WrongState, new_batch
+from headway.apps.channels.batches.files import BATCH
+from headway.apps.channels.batches.life import NoSuchFile, StoredBatch, WrongState, new_batch
 from headway.apps.channels.errors import documented
-from headway.apps.channels.files import BATCH
 from headway.apps.channels.routes.channels import in_own_name
 from headway.apps.channels.routes.files import listed
 from headway.apps.channels.routes.reach import TheChannels

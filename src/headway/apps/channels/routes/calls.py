@@ -16,8 +16,8 @@ from headway.api.problems import Problem, documented
 from headway.api.routes.jobs import MAX_WAIT_S, fresh_view, steer
 from headway.api.routes.requests import host_of
 from headway.api.site import Reply, Site, TheSite
-from headway.apps.channels.callbacks import CALLBACK, key_of
-from headway.apps.channels.calls import TYPES, call_view, fault_in, new_call, outcome_shown
+from headway.apps.channels.queue.callbacks import CALLBACK, key_of
+from headway.apps.channels.queue.calls import TYPES, call_view, fault_in, new_call, outcome_shown
 from headway.apps.channels.routes.reach import TheChannels, keys_at_hand
 from headway.core.recurrence import duration_s
 from headway.errors import UnknownJob

@@ -15,9 +15,9 @@ from headway.api.models import Moment
 from headway.api.problems import Problem, documented
 from headway.api.routes.jobs import Page, Size
 from headway.api.site import Reply, Site, TheSite, paged
-from headway.apps.channels import costs
-from headway.apps.channels.budgets import Budget, Period
-from headway.apps.channels.costs import GROUPS, Wanted, nano_of, time_of
+from headway.apps.channels.money import costs
+from headway.apps.channels.money.budgets import Budget, Period
+from headway.apps.channels.money.costs import GROUPS, Wanted, nano_of, time_of
 from headway.apps.channels.routes.channels import in_own_name
 from headway.apps.channels.routes.reach import TheChannels
 

@@ -16,8 +16,7 @@ from headway.api import guard
 from headway.api.auth import Principal, Reader, Submitter
 from headway.api.problems import Problem
 from headway.api.site import Reply, TheSite
-from headway.apps.channels.errors import documented
-from headway.apps.channels.files import (
+from headway.apps.channels.batches.files import (
     BATCH,
     KEPT_S,
     UPLOADED,
@@ -26,7 +25,8 @@ from headway.apps.channels.files import (
     Writer,
     new_file_id,
 )
-from headway.apps.channels.multipart import BadForm, Form
+from headway.apps.channels.batches.multipart import BadForm, Form
+from headway.apps.channels.errors import documented
 from headway.apps.channels.routes.channels import in_own_name
 from headway.apps.channels.routes.reach import TheChannels
 from headway.errors import EngineStopped

@@ -11,8 +11,8 @@ from headway.api import guard, quick
 from headway.api.auth import Submitter
 from headway.api.site import Reply, Site
 from headway.apps.channels.errors import documented
-from headway.apps.channels.exchange import CHAT
-from headway.apps.channels.gateway import Gateway, unknown_model
+from headway.apps.channels.online.exchange import CHAT
+from headway.apps.channels.online.gateway import Gateway, unknown_model
 from headway.apps.channels.routes.reach import TheChannels, channels_of
 
 router = APIRouter(tags=["OpenAI"])

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headway.api.config import Config
-from headway.apps.channels.assembling import Assembler
-from headway.apps.channels.batches import ASSEMBLE, CANCEL, PLAN, TIDY, Batches
-from headway.apps.channels.cancelling import Canceller
+from headway.apps.channels.batches.assembling import Assembler
+from headway.apps.channels.batches.cancelling import Canceller
+from headway.apps.channels.batches.files import Files
+from headway.apps.channels.batches.life import ASSEMBLE, CANCEL, PLAN, TIDY, Batches
+from headway.apps.channels.batches.planning import Planner
+from headway.apps.channels.batches.tidying import Tidier
 from headway.apps.channels.directory import Directory
-from headway.apps.channels.files import Files
-from headway.apps.channels.planning import Planner
-from headway.apps.channels.tidying import Tidier
 from headway.core import RetryPolicy
 from headway.core.classify import Meaning
 from headway.sdk.app import App

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from headway.apps.channels.queued import CALL, CALL_BACK, queued_call
+from headway.apps.channels.queue.jobs import CALL, CALL_BACK, queued_call
 from headway.engine.tickets import spec_of, spec_text
 from headway.store import Store
 from headway.store.records import Job, NewJob

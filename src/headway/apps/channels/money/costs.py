@@ -14,8 +14,8 @@ from io import StringIO
 from typing import Any
 
 from headway.api.views import moment
-from headway.apps.channels.billing import Bill
 from headway.apps.channels.channel import NANO
+from headway.apps.channels.money.billing import Bill
 from headway.store import Store
 
 DAY_S = 86_400

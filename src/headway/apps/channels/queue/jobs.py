@@ -12,7 +12,6 @@ from typing import Any
 import httpx2
 import msgspec
 
-from headway.apps.channels.billing import BATCH, QUEUED, Billing, bill_of, tokens_of, usage_of
 from headway.apps.channels.calling import (
     Answer,
     Answered,
@@ -23,6 +22,7 @@ from headway.apps.channels.calling import (
 )
 from headway.apps.channels.channel import route_of
 from headway.apps.channels.directory import Directory, Entry
+from headway.apps.channels.money.billing import BATCH, QUEUED, Billing, bill_of, tokens_of, usage_of
 from headway.apps.channels.tables import PUT_ANSWER
 from headway.core import Kind, Outcome, RetryPolicy
 from headway.core.change import Change

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from headway.api.problems import Problem
 from headway.apps.channels.calling import KEY_REFUSED, Answer
 from headway.apps.channels.errors import CLOSED
-from headway.apps.channels.streaming import Client, passed
+from headway.apps.channels.online.streaming import Client, passed
 from headway.core.change import Refusal
 
 PAUSED_S = 60  # until who meets a channel that was paused may as well ask again

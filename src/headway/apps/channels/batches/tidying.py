@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from headway.apps.channels.batches import OVER, Batches
-from headway.apps.channels.files import Files
+from headway.apps.channels.batches.files import Files
+from headway.apps.channels.batches.life import OVER, Batches
 from headway.apps.channels.tables import ANSWERS
 from headway.engine.hands.context import job
 from headway.sdk.app import App

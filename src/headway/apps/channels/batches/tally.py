@@ -4,7 +4,7 @@ found out from what is stored.
 
 from __future__ import annotations
 
-from headway.apps.channels.queued import LINE
+from headway.apps.channels.queue.jobs import LINE
 from headway.core import State
 from headway.store import Store
 

@@ -12,15 +12,15 @@ from fastapi import Request, Response
 
 from headway.api.problems import Problem
 from headway.api.quick import whose
-from headway.apps.channels.billing import Billing, tokens_of
 from headway.apps.channels.calling import Caller
 from headway.apps.channels.channel import Channel
 from headway.apps.channels.directory import Directory, Entry
 from headway.apps.channels.errors import NO_MODEL, QUOTA
-from headway.apps.channels.exchange import Asked, Exchange
-from headway.apps.channels.failing import bad_key
-from headway.apps.channels.waiting import HEADER as WAIT
-from headway.apps.channels.waiting import wait_said
+from headway.apps.channels.money.billing import Billing, tokens_of
+from headway.apps.channels.online.exchange import Asked, Exchange
+from headway.apps.channels.online.failing import bad_key
+from headway.apps.channels.online.waiting import HEADER as WAIT
+from headway.apps.channels.online.waiting import wait_said
 
 TENANT = "x-headway-tenant"
 MOST_AT_ONCE = 5_000  # calls that are under way or wait in line

@@ -14,9 +14,9 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from headway.api.views import moment
-from headway.apps.channels.billing import Bill
-from headway.apps.channels.costs import money
 from headway.apps.channels.directory import Directory
+from headway.apps.channels.money.billing import Bill
+from headway.apps.channels.money.costs import money
 from headway.apps.channels.tables import ADD_BILL, DROP_BUDGET, PUT_BUDGET
 from headway.core.kinds import UPSTREAM
 from headway.core.lines import SharedGate

@@ -24,19 +24,19 @@ from headway.api.hanging_up import Watch
 from headway.api.problems import answer, bug, problem_of
 from headway.api.site import ANSWER_S, Site
 from headway.api.turns import in_turn
-from headway.apps.channels.billing import ONLINE, Usage, bill_of, usage_of
 from headway.apps.channels.calling import Answer, body_for, outcome_of_answer, outcome_of_error
 from headway.apps.channels.channel import Channel
 from headway.apps.channels.directory import Entry
-from headway.apps.channels.failing import Failure, is_failure, last_word
-from headway.apps.channels.streaming import Client, ClientGone, Count, Events, passed
-from headway.apps.channels.waiting import USUAL_S, Passage
+from headway.apps.channels.money.billing import ONLINE, Usage, bill_of, usage_of
+from headway.apps.channels.online.failing import Failure, is_failure, last_word
+from headway.apps.channels.online.streaming import Client, ClientGone, Count, Events, passed
+from headway.apps.channels.online.waiting import USUAL_S, Passage
 from headway.core import Outcome
 from headway.core.change import Refusal
 from headway.errors import EngineStopped
 
 if TYPE_CHECKING:
-    from headway.apps.channels.gateway import Gateway
+    from headway.apps.channels.online.gateway import Gateway
 
 CHAT = "/v1/chat/completions"
 REST_S = 1.0  # for a provider to end a stream of which it has said that this is all

@@ -15,7 +15,7 @@ import httpx2
 import msgspec
 from starlette.types import Scope, Send
 
-from headway.apps.channels.billing import CHARACTERS_PER_TOKEN, Usage, usage_of
+from headway.apps.channels.money.billing import CHARACTERS_PER_TOKEN, Usage, usage_of
 
 MOST_PENDING = 8_388_608  # bytes of an event that is not complete
 DONE = b"[DONE]"

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from headway.api.guard import too_deep
-from headway.apps.channels.batches import Batches, Status, StoredBatch
+from headway.apps.channels.batches.files import Files
+from headway.apps.channels.batches.life import Batches, Status, StoredBatch
 from headway.apps.channels.directory import Directory
-from headway.apps.channels.files import Files
-from headway.apps.channels.queued import LINE, queued_call
+from headway.apps.channels.queue.jobs import LINE, queued_call
 from headway.engine.hands.context import job
 from headway.sdk.app import App
 from headway.store.records import NewJob

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from headway.apps.channels.files import KEPT_S, StoredFile
-from headway.apps.channels.queued import LANE
+from headway.apps.channels.batches.files import KEPT_S, StoredFile
+from headway.apps.channels.batches.tally import Tally, counted
+from headway.apps.channels.queue.jobs import LANE
 from headway.apps.channels.tables import BATCHES, FILES
-from headway.apps.channels.tally import Tally, counted
 from headway.core import State
 from headway.core.change import Change
 from headway.engine.brain import Brain

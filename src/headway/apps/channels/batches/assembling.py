@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headway.apps.channels.batches import Batches, Status, StoredBatch, output_names
+from headway.apps.channels.batches.files import BATCH_OUTPUT, Files, Writer
+from headway.apps.channels.batches.life import Batches, Status, StoredBatch, output_names
+from headway.apps.channels.batches.tally import open_lines
 from headway.apps.channels.calling import Answered
-from headway.apps.channels.files import BATCH_OUTPUT, Files, Writer
-from headway.apps.channels.queued import LINE
-from headway.apps.channels.tally import open_lines
+from headway.apps.channels.queue.jobs import LINE
 from headway.core import Outcome, State
 from headway.core.lifecycle import Event
 from headway.engine.hands.context import job

@@ -18,7 +18,7 @@ import httpx2
 import msgspec
 
 from headway.apps.channels.calling import Answered, outcome_of_error
-from headway.apps.channels.calls import outcome_shown
+from headway.apps.channels.queue.calls import outcome_shown
 from headway.apps.channels.tables import ADD_CALLBACK_SECRET, PUT_CALLBACK_SECRET
 from headway.core import Outcome, RetryPolicy
 from headway.core.change import Change

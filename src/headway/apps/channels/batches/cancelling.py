@@ -7,9 +7,9 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 
-from headway.apps.channels.batches import Batches, Status
+from headway.apps.channels.batches.life import Batches, Status
 from headway.apps.channels.calling import Answered
-from headway.apps.channels.queued import LINE
+from headway.apps.channels.queue.jobs import LINE
 from headway.core import IllegalTransition, Outcome, State
 from headway.core.change import UnknownTicket
 from headway.engine.hands.context import job

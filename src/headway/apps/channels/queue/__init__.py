@@ -1,0 +1,1 @@
+"""Calls that wait for capacity: jobs of the engine, single calls, and callbacks when they end."""
