@@ -18,6 +18,7 @@ from headway.api.metrics import (
     MAX_GATES,
     MAX_LABEL,
     MAX_UPSTREAMS,
+    Counts,
     Exposition,
     GateReading,
     SlotsReading,
@@ -324,3 +325,28 @@ def test_many_may_scrape_at_once() -> None:
         thread.join()
 
     assert value(samples(exposition), "headway_scrape_errors_total", source="jobs") == 9
+
+
+def test_applications_add_what_they_count() -> None:
+    def counts() -> list[Counts]:
+        return [Counts("llm_tokens", "Tokens.", ("channel",), {("main",): 12.0, ("a\nb",): 1.0})]
+
+    found = samples(Exposition(Meters(), Numbers(), {"channels": counts}))
+    assert value(found, "headway_llm_tokens_total", channel="main") == 12.0
+
+
+def test_an_application_that_fails_is_left_out_and_counted() -> None:
+    def counts() -> list[Counts]:
+        raise RuntimeError("no")
+
+    found = samples(Exposition(Meters(), Numbers(), {"channels": counts}))
+    assert value(found, "headway_scrape_errors_total", source="channels") == 1.0
+
+
+def test_online_calls_are_counted_by_upstream_and_answer() -> None:
+    meters = Meters()
+    for answer in ("200", "200", "429"):
+        meters.online_ended("main", answer)
+    found = samples(Exposition(meters, Numbers()))
+    assert value(found, "headway_online_calls_total", upstream="main", answer="200") == 2.0
+    assert value(found, "headway_online_calls_total", upstream="main", answer="429") == 1.0

@@ -6,12 +6,13 @@ and brings its tables up to date before the engine starts, and answers requests 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from fastapi import APIRouter
 
 from headway.api.config import Config
+from headway.api.metrics import Counts
 from headway.sdk.app import App
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ class Application(Protocol):
 
     def serve(self, site: Site) -> None:
         """The engine runs; requests may come from now on."""
+
+    def counts(self) -> Iterable[Counts]:
+        """For the page of metrics, from any thread."""
 
     async def start(self) -> None:
         """In the server's loop, before the first request."""

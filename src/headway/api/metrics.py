@@ -56,6 +56,20 @@ class SlotsReading(NamedTuple):
     overshoot: Iterable[tuple[str, int, int, float]]  # since ever; the worst upstreams first
 
 
+class Counts(NamedTuple):
+    """Something that an application counts: a name, what it is, labels, and a number for each of
+    their values.
+    """
+
+    name: str
+    about: str
+    labels: tuple[str, ...]
+    counts: Mapping[tuple[str, ...], float]
+
+
+CountsOf = Callable[[], Iterable[Counts]]
+
+
 class Sources(Protocol):
     """Where the numbers come from that nobody counts. Called from any thread, at each scrape."""
 
@@ -79,9 +93,13 @@ class Sources(Protocol):
 class Exposition:
     """The page of metrics. `render` may be called from any thread."""
 
-    def __init__(self, meters: Meters, sources: Sources) -> None:
+    def __init__(
+        self, meters: Meters, sources: Sources, more: Mapping[str, CountsOf] | None = None
+    ) -> None:
+        """`more`: what applications count, by their names."""
         self._meters = meters
         self._sources = sources
+        self._more = more or {}
         self._lock = threading.Lock()
         self._errors: dict[str, int] = {}
         self._registry = CollectorRegistry()
@@ -105,6 +123,8 @@ class Exposition:
         yield from self._tried("jobs", lambda: [_jobs(sources.jobs())])
         yield from self._tried("gates", lambda: _gates(sources.gates()))
         yield from self._tried("slots", lambda: _slots(sources.slots()))
+        for application, counts in self._more.items():
+            yield from self._tried(application, partial(_counted, counts))
         for name, about, read in (
             ("sse_clients", "Clients that follow the live events.", sources.sse_clients),
             ("takers_waiting", "Workers that wait for jobs.", sources.takers_waiting),
@@ -150,6 +170,8 @@ def _metered(reading: Reading) -> list[Metric]:
                 ("type", "outcome"), reading.ended),
         _totals("pushbacks", "Answers by which an upstream asked to be left alone.", ("upstream",),
                 {(name,): count for name, count in reading.pushbacks.items()}),
+        _totals("online_calls", "Online calls by how they were answered.", ("upstream", "answer"),
+                reading.online),
         _total("lost_leases", "Leases that ended because nobody renewed them.",
                reading.lost_leases),
         _total("turns", "Turns of the engine, each with at most one commit.", reading.turns),
@@ -163,13 +185,17 @@ def _metered(reading: Reading) -> list[Metric]:
     ]  # fmt: skip
 
 
+def _counted(counts: CountsOf) -> list[Metric]:
+    return [_totals(*each) for each in counts()]
+
+
 def _total(name: str, about: str, count: float) -> Metric:
     return CounterMetricFamily(f"headway_{name}", about, value=count)
 
 
-def _totals(name: str, about: str, labels: tuple[str, ...], counts: Mapping[Any, int]) -> Metric:
+def _totals(name: str, about: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> Metric:
     family = CounterMetricFamily(f"headway_{name}", about, labels=labels)
-    merged: dict[tuple[str, ...], int] = {}
+    merged: dict[tuple[str, ...], float] = {}
     for values, count in counts.items():
         safe = tuple(_label(value) for value in values)
         merged[safe] = merged.get(safe, 0) + count

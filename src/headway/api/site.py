@@ -76,7 +76,8 @@ class Site:
         meters = Meters() if app.engine is None else app.engine.brain.meters
         self.fairqueue = queue or FairQueue(config.fairqueue)
         self.fairqueue.serve(self)
-        self.exposition = Exposition(meters, Measures(self))
+        more = {each.name: each.counts for each in applications}
+        self.exposition = Exposition(meters, Measures(self), more)
         self.applications = applications
         for each in applications:
             each.serve(self)

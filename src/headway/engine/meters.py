@@ -79,6 +79,7 @@ class Reading:
     commits: Distribution
     ended: dict[tuple[str, str], int]  # by type and event
     pushbacks: dict[str, int]  # by upstream
+    online: dict[tuple[str, str], int]  # online calls by upstream and how they were answered
 
     @property
     def grants(self) -> int:
@@ -90,6 +91,7 @@ class Meters:
         "_commits",
         "_ends",
         "_lost",
+        "_online",
         "_pushbacks",
         "_slot_waits",
         "_submitted",
@@ -105,6 +107,7 @@ class Meters:
         self._slot_waits = Histogram(LONG_BOUNDS_S)
         self._ends: dict[str, _Ends] = {}
         self._pushbacks: dict[str, int] = {}
+        self._online: dict[tuple[str, str], int] = {}
         self._commits = Histogram(SHORT_BOUNDS_S)
 
     # ------------------------------------------------------------------ from the brain's thread
@@ -147,6 +150,13 @@ class Meters:
         except KeyError:
             _count(self._pushbacks, upstream)
 
+    def online_ended(self, upstream: str, answer: str) -> None:
+        """An online call, by its status, or by what became of it without one."""
+        key = (upstream, answer)
+        if key not in self._online and len(self._online) >= MAX_NAMES:
+            key = (OTHER, answer)
+        self._online[key] = self._online.get(key, 0) + 1
+
     def lost_lease(self) -> None:
         self._lost += 1
 
@@ -183,6 +193,7 @@ class Meters:
                 for event, count in each.by_event.copy().items()
             },
             pushbacks=self._pushbacks.copy(),
+            online=self._online.copy(),
         )
 
 

@@ -34,7 +34,6 @@ class OnlineDesk:
     def __init__(self, brain: Brain) -> None:
         self._brain = brain
         self.own: dict[int, OnlineCall] = {}  # by fence; renewed as long as this process lives
-        self.refused = 0
 
     def go(
         self, upstreams: tuple[str, ...], now: float, *, tenant: str = "", cost: float = 1.0
@@ -50,7 +49,7 @@ class OnlineDesk:
         )  # fmt: skip
         permit = core.call(ticket, now)
         if isinstance(permit, Refusal):
-            self.refused += 1
+            self._brain.meters.online_ended(upstreams[0] if upstreams else "", "refused here")
             return permit
         call.permit = permit
         call.upstream = "" if permit.upstream is None else permit.upstream.name
@@ -64,6 +63,8 @@ class OnlineDesk:
             return False
         self.own.pop(permit.fence, None)
         self._brain.core.finish(call, permit.fence, outcome, now)
+        answer = outcome.kind.value if outcome.status is None else str(outcome.status)
+        self._brain.meters.online_ended(call.upstream, answer)
         return True
 
     def _best_first(self, upstreams: tuple[str, ...], now: float) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from fastapi import APIRouter
 
 from headway.api.bodies import reserve
 from headway.api.config import Config
+from headway.api.metrics import Counts
 from headway.api.site import Site
 from headway.api.turns import in_turn
 from headway.apps.channels.batches import jobs as batch_jobs
@@ -79,6 +80,9 @@ class Channels:
         self.queued.brain = brain
         self.callbacks.brain = brain
         self.batches.meet(brain)
+
+    def counts(self) -> Iterable[Counts]:
+        return self.billing.counts()
 
     def serve(self, site: Site) -> None:
         self.site = site

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from headway.api.metrics import Counts
 from headway.apps.channels.channel import NANO, Channel
 from headway.apps.channels.tables import ADD_BILL
 from headway.engine.brain import Brain
@@ -109,6 +110,8 @@ class Billing:
     def __init__(self) -> None:
         self.brain: Brain | None = None
         self.charged: list[Callable[[Bill, float], None]] = []  # who hears of each, in the turn
+        self._tokens: dict[tuple[str, ...], int] = {}
+        self._costs: dict[tuple[str, ...], int] = {}
 
     def charge(self, bill: Bill, now: float) -> None:
         """In the turn that ends the call."""
@@ -116,3 +119,17 @@ class Billing:
         self.brain.write(ADD_BILL, bill)
         for hear in self.charged:
             hear(bill, now)
+        for way, tokens in (("input", bill.input_tokens), ("output", bill.output_tokens)):
+            key = (bill.channel, bill.kind, way)
+            self._tokens[key] = self._tokens.get(key, 0) + tokens
+        key = (bill.channel, bill.kind, bill.currency)
+        self._costs[key] = self._costs.get(key, 0) + bill.cost_nano
+
+    def counts(self) -> list[Counts]:
+        """Since the start; what was spent since ever is in the table."""
+        costs = {key: nano / NANO for key, nano in self._costs.copy().items()}
+        return [
+            Counts("llm_tokens", "Tokens that were billed.", ("channel", "kind", "direction"),
+                   self._tokens.copy()),
+            Counts("llm_cost", "What calls have cost.", ("channel", "kind", "currency"), costs),
+        ]  # fmt: skip
