@@ -79,6 +79,11 @@ bench-fair: install ## Measure fairness
 bench-learner: install ## Measure the learner against modelled upstreams, on virtual time
 	@$(BIN)/python -m bench.learner $(BENCH_FLAGS)
 
+.PHONY: bench-channels
+bench-channels: install ## Measure what the gateway adds, and what a full queue does to online calls
+	@$(BIN)/python -m bench.gateway $(BENCH_FLAGS)
+	@$(BIN)/python -m bench.protection
+
 .PHONY: bench-http
 bench-http: install ## Measure enqueueing over HTTP (needs wrk)
 	@$(BIN)/python -m bench.http $(BENCH_FLAGS)
