@@ -97,3 +97,22 @@ def test_one_that_runs_stays_where_it_is(app: App) -> None:
         lead(app, "two")
         world.run_for(20)
         assert handle.result() == "one"
+
+
+def test_a_name_may_begin_to_lead_somewhere_while_jobs_wait_at_it(app: App) -> None:
+    @app.job()
+    async def where() -> str | None:
+        return job.upstream
+
+    with World(app) as world:
+        app.pause(f"upstream:{LARGE}")
+        handles = [where.options(upstream=LARGE).enqueue() for _ in range(3)]
+        world.run_for(1)
+        assert {each.state for each in handles} == {"queued"}
+        lead(app, "one")
+        world.run_for(1)
+        assert {each.result() for each in handles} == {"one"}
+        lead(app, "two")
+        later = where.options(upstream=LARGE).enqueue()
+        world.run_for(1)
+        assert later.result() == "two"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from headway.core.kinds import UPSTREAM
 from headway.core.lifecycle import State
 from headway.core.ticket import Ticket
+from headway.engine.tickets import names_text
 
 if TYPE_CHECKING:
     from headway.engine.brain import Brain
@@ -34,19 +35,32 @@ class Routes:
         """From now on this name stands for these upstreams. For none: whoever named it waits, and
         is told why.
         """
-        changed = self._leads.get(name) != upstreams
+        known = self._leads.get(name)
         self._leads[name] = upstreams
         gates = self._brain.core.gates
         if upstreams:
             gates.open(UPSTREAM, name, now)
         else:
             gates.close(UPSTREAM, name, now, until=INF, why=why or f"nothing serves {name}")
-        if changed:
+        if known is None:
+            self._take_over(name)
+        if known != upstreams:
             self._move_over(name)
 
     def begin(self, leads: dict[str, Names]) -> None:
         """Before anything is loaded: where the jobs that are stored shall stand."""
         self._leads.update(leads)
+
+    def _take_over(self, name: str) -> None:
+        """Jobs that named it before it led anywhere stand at an upstream of that name."""
+        self._brain.tickets.forget_names()
+        stands: dict[Names, Names] = {}
+        for ticket in self._brain.core.tickets.values():
+            names = ticket.upstreams
+            if name in names:
+                ticket.upstreams = stands.setdefault(names, names)
+        for names in stands.values():
+            self._routed[str(names_text(names))] = names, names
 
     def _move_over(self, name: str) -> None:
         moves: dict[int, Names] = {}  # by identity: each text has a tuple of its own

@@ -91,6 +91,10 @@ class Tickets:
             ticket.asked = Stop(job.asked)
         return ticket
 
+    def forget_names(self) -> None:
+        """Some of them lead elsewhere from now on."""
+        self._upstreams.clear()
+
     def _tools_of(self, name: str) -> tuple[str, ...]:
         tools = self._tools.get(name)
         if tools is None:
