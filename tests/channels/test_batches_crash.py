@@ -160,3 +160,56 @@ def test_a_plan_that_an_operator_cancels_ends_its_batch(world: ChannelsWorld) ->
     done = world.until(batch, "failed", within_s=5)
     assert done["errors"]["data"][0]["code"] == "server_error"
     assert world.provider.calls == []
+
+
+def test_lines_wait_over_a_restart_for_a_channel_of_their_model(world: ChannelsWorld) -> None:
+    world.channel(at_once=2)
+    batch = world.batch(12)
+    world.run_for(2.5)
+    directory = world.channels.directory
+    world.channels.batches.turn(lambda now: directory.remove("c1", now))
+    world.run_for(5)
+    world.restart()
+    grants = world.count("events", "event = 'grant'")
+    world.run_for(60)
+    assert world.count("events", "event = 'grant'") == grants  # nobody goes where nothing is
+    world.channel(at_once=2)
+    all_is_well(world, batch, 12)
+
+
+@pytest.mark.parametrize("ended", ["cancelled", "failed"])
+def test_files_that_could_not_be_written_are_written_later(
+    world: ChannelsWorld, monkeypatch: pytest.MonkeyPatch, ended: str
+) -> None:
+    def no_room(*_: Any) -> None:
+        raise OSError("no space left on device")
+
+    world.channel()
+    batch = world.batch(4)
+    with monkeypatch.context() as full:
+        full.setattr(Writer, "begin", no_room)
+        world.until(batch, "finalizing", within_s=60)
+        if ended == "cancelled":
+            steer(world, "llm.assemble", "cancel")
+        world.run_for("2h")
+        assert world.count("jobs", f"type = 'llm.assemble' and state = '{ended}'") == 1
+        assert world.seen(batch)["status"] == "finalizing"
+    world.until(batch, "completed", within_s=3_700)
+    assert world.answers(batch) == names(4)
+
+
+def test_cancelling_is_not_given_up_because_its_job_is_cancelled(world: ChannelsWorld) -> None:
+    world.channel(at_once=1)
+    world.provider.takes_s = 100
+    batch = world.batch(20)
+    world.run_for(10)
+    world.cancel(batch)
+    steer(world, "llm.cancel", "cancel")
+    world.until(batch, "cancelled", within_s=300)
+    assert len(world.provider.calls) <= 3
+
+
+def steer(world: ChannelsWorld, type: str, verb: str) -> None:
+    ((id,),) = world.app.store.rows("select id from jobs where type = ?", (type,))
+    controls = world.app.engine.brain.controls  # type: ignore[union-attr]
+    world.channels.batches.turn(lambda now: getattr(controls, verb)(id, now))

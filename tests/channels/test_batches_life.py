@@ -7,7 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from headway.apps.channels.batches.life import WrongState
+from headway.apps.channels.queue.calls import new_call
 from tests.channels.batch_world import (
+    CHAT,
+    MODEL,
     ChannelsWorld,
     channels_world,
     jsonl,
@@ -202,6 +205,23 @@ def test_a_large_batch_does_not_hold_up_the_small_one_of_another_tenant(
     assert world.seen(large)["status"] == "in_progress"
 
 
+def test_lines_do_not_run_into_a_channel_that_is_removed(world: ChannelsWorld) -> None:
+    """There are more of them than can move elsewhere in one turn."""
+    world.channel(at_once=1)
+    world.provider.takes_s = 1_000
+    world.batch(1_200)
+    world.run_for(5)
+    directory = world.channels.directory
+    world.channels.batches.turn(lambda now: directory.remove("c1", now))
+    world.run_for(100)
+    assert world.count("events", "event = 'grant' and job in (select id from jobs "
+                       "where type = 'llm.line')") == 1  # fmt: skip
+    world.provider.takes_s = 0.0
+    world.channel(at_once=500)
+    world.run_for(20)
+    assert world.count("llm_answers") >= 1_199
+
+
 # ---------------------------------------------------------------------- what is kept
 
 
@@ -245,6 +265,26 @@ def test_what_was_written_half_and_left_goes_after_a_day(world: ChannelsWorld) -
     world.restart()
     world.run_for("3d")
     assert world.count("llm_files") == world.count("llm_file_parts") == 0
+
+
+def test_the_answer_to_a_single_call_is_kept_as_long_as_its_job(world: ChannelsWorld) -> None:
+    """No file and no batch is needed for that to be looked after."""
+    world.channel()
+    world.run_for(5)
+    assert world.count("jobs") == 0  # as long as nothing is kept, nothing is to be done
+    body = {"model": MODEL, "messages": [{"role": "user", "content": "hello"}]}
+    call = new_call(CHAT, body, tenant="", now=world.now, priority=5, deadline=None, callback=None,
+                    host=None, metadata={})  # fmt: skip
+    world.app.enqueue(call)
+    world.run_for("3d")
+    assert world.count("llm_answers") == 1
+    world.app.store.purge(world.now + 1, world.now + 1, world.now)
+    world.run_for("2d")
+    assert world.count("llm_answers") == 0
+    assert world.count("jobs", "type = 'llm.tidy' and finished_at is null") == 0
+    world.app.enqueue(call)
+    world.run_for(5)
+    assert world.count("jobs", "type = 'llm.tidy' and finished_at is null") == 1
 
 
 # ---------------------------------------------------------------------- long files

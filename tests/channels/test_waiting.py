@@ -1,11 +1,16 @@
-"""How long a caller says that it would wait."""
+"""How long a caller says that it would wait, and that nothing it was granted is left behind."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from headway.api.problems import Problem
-from headway.apps.channels.online.waiting import wait_said
+from headway.apps.channels.online.waiting import Passage, wait_said
+from headway.engine.online import OnlineCall
 
 
 @pytest.mark.parametrize(("said", "seconds"), [
@@ -21,3 +26,53 @@ def test_anything_else_is_refused(said: str) -> None:
     with pytest.raises(Problem, match="30s") as refused:
         wait_said(said)
     assert refused.value.status == 400
+
+
+class Engine:
+    """Hears what is asked when it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[Callable[[float], Any]] = []
+        self.ended: list[OnlineCall] = []
+        self.brain = self
+        self.online = self
+        self.slots = None
+
+    def ask_for(self, _: object, call: Callable[[float], Any], *, later: bool) -> None:
+        assert later
+        self.asked.append(call)
+
+    def ask(self, call: Callable[[float], Any]) -> None:
+        self.asked.append(call)
+
+    def hear(self) -> None:
+        while self.asked:
+            self.asked.pop(0)(0.0)
+
+    def go(self, *_: object, **__: object) -> OnlineCall:
+        return OnlineCall()
+
+    def end(self, call: OnlineCall, *_: object) -> None:
+        self.ended.append(call)
+
+
+async def goes_twice(engine: Any) -> None:
+    passage = Passage(engine, "", 1.0)
+    first = asyncio.create_task(passage.go(("first",)))
+    await asyncio.sleep(0)  # it asks
+    engine.hear()
+    await first
+    passage.leave()  # which nobody has heard when it goes on
+    second = asyncio.create_task(passage.go(("second",)))
+    await asyncio.sleep(0)
+    engine.hear()
+    second.cancel()
+    passage.leave()
+    engine.hear()
+
+
+def test_what_is_granted_behind_an_end_is_given_back_too() -> None:
+    """A call goes elsewhere before the brain has heard that it left, and then hangs up."""
+    engine = Engine()
+    asyncio.run(goes_twice(engine))
+    assert len(engine.ended) == 2

@@ -20,6 +20,8 @@ from tests.contract.calls_kit import (
     provider,
     receiver,
 )
+from tests.contract.gateway_kit import provider as by_hand
+from tests.contract.gateway_kit import says
 from tests.contract.kit import JSON, Api, new_name
 from tests.hands.kit import eventually
 from tests.servers import Server, server_on
@@ -98,6 +100,26 @@ def test_an_error_for_good_is_the_answer(api: Api, upstream: LlmUpstream) -> Non
     call = answered(api, ask(api, model), "failed")
     assert call["response"]["status_code"] == 400
     assert "HTTP 400" in call["error"]
+
+
+@pytest.mark.parametrize("status", [302, 400])
+def test_neither_a_redirect_nor_an_error_is_success_nor_tells_the_key(
+    api: Api, status: int
+) -> None:
+    key = "sk-key-of-this-provider"
+    with by_hand(says(status, f'"the key is {key}"'.encode())) as chatty:
+        code, model = new_name("channel"), new_name("model")
+        said = {"code": code, "model": model, "base_url": chatty.url, "api_key": key}
+        api.post("/api/channels", said, 201)
+        id = ask(api, model)
+        call = eventually(lambda: seen if (seen := look(api, id))["error"] else None)
+        assert f"HTTP {status}" in call["error"]
+        assert call["response"] is None or call["response"]["body"] == "the key is [redacted]"
+        assert key not in str(call)
+
+
+def look(api: Api, id: int) -> JSON:
+    return api.get(f"/api/channels/calls/{id}")
 
 
 def test_other_jobs_are_no_calls(api: Api) -> None:

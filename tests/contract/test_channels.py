@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from headway.net.sealing import new_key
 from headway.testing.llm_upstream import LlmUpstream
 from tests.contract.kit import JSON, Api, new_name
 from tests.hands.kit import eventually
@@ -80,6 +81,34 @@ def test_a_key_is_never_shown_again(api: Api) -> None:
         api.ok("DELETE", f"/api/channels/{each['code']}", 204)
 
 
+def test_a_key_does_not_follow_to_another_host(api: Api) -> None:
+    """Else whoever may change a channel could have its key sent to a place of their own."""
+    with_key, without = add(api, api_key=KEY), add(api)
+    elsewhere = {"base_url": "https://elsewhere.example.com/v1"}
+    path = f"/api/channels/{with_key['code']}"
+    problem = api.problem(422, "PATCH", path, "bad-channel", json=elsewhere)
+    assert "another host" in problem["detail"]
+    assert api.get(path) == with_key
+    assert api.ok("PATCH", path, json={"base_url": f"{URL}/other"})["has_key"]
+    api.ok("PATCH", path, json={**elsewhere, "api_key": KEY})
+    api.ok("PATCH", f"/api/channels/{without['code']}", json=elsewhere)
+    for each in (with_key, without):
+        api.ok("DELETE", f"/api/channels/{each['code']}", 204)
+
+
+def test_a_key_that_cannot_be_opened_stays_so_until_there_is_another() -> None:
+    with server_on("sqlite", secret_keys=new_key()) as server:
+        with Api(server.url) as api:
+            channel = add(api, api_key=KEY)
+        path = f"/api/channels/{channel['code']}"
+        server.environment["HEADWAY_SECRET_KEYS"] = new_key()
+        server.restart()
+        with Api(server.url) as api:
+            assert "sealed with key" in api.get(path)["trouble"]
+            assert "sealed with key" in api.ok("PATCH", path, json={"rpm": 5})["trouble"]
+            assert api.ok("PATCH", path, json={"api_key": KEY})["trouble"] is None
+
+
 def test_who_did_it_is_in_the_trail(api: Api, made: JSON) -> None:
     code = made["code"]
     api.ok("PATCH", f"/api/channels/{code}", json={"rpm": 7})
@@ -103,6 +132,8 @@ def test_a_code_is_there_once(api: Api, made: JSON) -> None:
         {"code": "a b"}, {"code": ""}, {"code": "calls"}, {"code": "callback-secret"},
         {"model": ""}, {"model": "a\nb"}, {"base_url": "ftp://x/v1"}, {"base_url": "x"},
         {"base_url": "https://user:word@x/v1"}, {"base_url": "https://x/v1?key=5"},
+        {"base_url": "https://x:99999/v1"}, {"base_url": "https://x:abc/v1"},
+        {"base_url": "https://x/v1?"}, {"base_url": "https://x/v1#"},
         {"api_key": "has blanks"}, {"api_key": ""}, {"api_key": None},
         {"queue_mode": "push"}, {"price": {"currency": "dollars"}}, {"price": {"per_call": 1}},
         {"price": {"input_per_1k": -1}}, {"batch_discount": 2}, {"rpm": 0}, {"tpm": -1},

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import httpx2
@@ -235,6 +237,84 @@ def test_a_provider_that_is_too_slow_is_504(desk: Desk) -> None:
     assert desk.leases(code) == 0
 
 
+def test_a_provider_that_says_little_at_a_time_is_too_slow_too(desk: Desk) -> None:
+    over = threading.Event()
+
+    def drips(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        with suppress(OSError):
+            while not over.wait(0.05):
+                handler.wfile.write(b" ")
+
+    model = new_name("model")
+    with provider(drips) as slow:
+        code = desk.channel(model, slow.url, timeout_s=1)
+        assert desk.refused(504, chat(model))["code"] == "timeout"
+        assert desk.leases(code) == 0
+        over.set()
+
+
+# ---------------------------------------------------------------------- strange answers
+
+
+def raw(content: bytes) -> Callable[[BaseHTTPRequestHandler], None]:
+    """Exactly this, and no more."""
+
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.wfile.write(content)
+        handler.close_connection = True
+
+    return answer
+
+
+@pytest.mark.parametrize("status", [302, 304, 600, 999])
+def test_a_status_that_leads_nowhere_is_502(desk: Desk, status: int) -> None:
+    model = new_name("model")
+    with provider(raw(b"HTTP/1.1 %d Odd\r\nContent-Length: 0\r\n\r\n" % status)) as odd:
+        desk.channel(model, odd.url)
+        error = desk.refused(502, chat(model))
+    assert f"answered {status}" in error["message"]
+    assert error["code"] == "bad_channel"
+
+
+def test_headers_that_may_not_be_sent_are_left_out(desk: Desk) -> None:
+    model = new_name("model")
+    headers = b"Content-Type: application/json\r\nX-Request-Id: a\x01b\r\nX-RateLimit-A: 5"
+    said = b"HTTP/1.1 200 OK\r\n" + headers + b"\r\nContent-Length: 2\r\n\r\n{}"
+    with provider(raw(said)) as odd:
+        desk.channel(model, odd.url)
+        answer = desk.ask(chat(model))
+    assert (answer.status_code, answer.content) == (200, b"{}")
+    assert "x-request-id" not in answer.headers
+    assert answer.headers["x-ratelimit-a"] == "5"
+
+
+def test_an_answer_too_deep_to_be_read_is_passed_on_and_billed(desk: Desk) -> None:
+    model = new_name("model")
+    deep = b'{"choices": ' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+    with provider(says(200, deep)) as odd:
+        desk.channel(model, odd.url)
+        answer = httpx2.post(desk.url + CHAT, json=chat(model))
+    assert (answer.status_code, answer.content) == (200, deep)
+    assert [each["estimated"] for each in desk.bills(model)] == [True]
+
+
+@pytest.mark.parametrize("status", [400, 429, 500])
+def test_an_error_that_repeats_the_key_does_not_tell_it_to_the_client(
+    desk: Desk, status: int
+) -> None:
+    model = new_name("model")
+    error = {"message": f"no quota for {KEY} today", "type": "t", "param": None, "code": None}
+    body = json.dumps({"error": error}).encode()
+    with provider(says(status, body)) as chatty:
+        desk.channel(model, chatty.url)
+        answer = desk.ask(chat(model))
+    assert answer.status_code == status
+    assert answer.json()["error"]["message"] == "no quota for [redacted] today"
+
+
 # ---------------------------------------------------------------------- closed
 
 
@@ -293,6 +373,23 @@ def test_when_the_time_is_over_it_is_429(desk: Desk) -> None:
     assert error_in(answer, 429)["code"] == "rate_limit_exceeded"
     assert 50 <= int(answer.headers["retry-after"]) <= 60
     assert desk.nobody_waits(code)
+
+
+@pytest.mark.parametrize("change", [{"enabled": False}, {"model": "another"}])
+def test_who_waits_for_a_channel_that_is_taken_away_is_told_so_when_it_opens(
+    desk: Desk, change: dict[str, Any]
+) -> None:
+    """Not sent there all the same, and not asked again and again until the time is over."""
+    model, code = desk.one()
+    desk.close(code, 1)
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(desk.ask, chat(model), x_headway_wait="60s")
+        eventually(lambda: not desk.nobody_waits(code))
+        desk.api.ok("PATCH", f"/api/channels/{code}", json=change)
+        answer = waiting.result(10)
+    assert "taken away" in error_in(answer, 502)["message"]
+    assert desk.first.calls() == []
+    free_again(desk, code)
 
 
 def test_who_hangs_up_leaves_the_line(desk: Desk) -> None:

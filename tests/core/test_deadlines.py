@@ -76,3 +76,14 @@ def test_a_whole_batch_that_rises_at_once_does_so_in_steps() -> None:
     core.advance(4000.0)
     assert core.tickets["holder"].state is State.RUNNING
     assert len(core.tickets) == 1, "those that were not served in time have failed"
+
+
+def test_one_that_waited_for_other_jobs_rises_too() -> None:
+    """Until those are done nobody knows when it is due."""
+    core = core_with(upstream={"x.com": ONE}, lease_s=1e6)
+    holder = start(core, "holder", 0.0)
+    ask(core, "dated", 0.0, not_before=1e11, deadline=4000.0, priority=9)
+    core.reschedule("dated", 0.0, 100.0)
+    ask(core, "foremost", 3500.0, priority=1)
+    end(core, holder, 3500.0)
+    assert going(core, 3500.0) == ["dated"]

@@ -254,3 +254,28 @@ def test_a_flood_of_tenants_leaves_nothing_behind_in_the_store(app: App) -> None
         world.restart()
         world.run_for("1h")
         assert app.store.gates() == []
+
+
+def test_the_tenant_without_a_name_is_not_taken_for_all_of_them(app: App) -> None:
+    """What is remembered of it and of the upstream itself are two things."""
+
+    @app.job(upstream=HOST)
+    def work() -> None:
+        return None
+
+    with World(app) as world:
+        for tenant, seconds in (("", 600), (None, 60)):
+            what = {"do": "close", "kind": "upstream", "name": HOST, "until": world.now + seconds}
+            told = {**what, "why": "so", **({} if tenant is None else {"tenant": tenant})}
+            assert app.engine is not None
+            app.engine.ask(lambda now, told=told: app.engine.brain.controls.gate(told, now))  # type: ignore
+        nameless, other = work.enqueue(), work.options(tenant="acme").enqueue()
+        world.run_for(1)
+        world.restart()
+        world.run_for(30)
+        assert states([nameless, other]) == ["queued", "queued"]
+        world.restart()
+        world.run_for(60)
+        assert states([nameless, other]) == ["queued", "completed"]
+        world.run_for(600)
+        assert nameless.state == "completed"

@@ -116,3 +116,47 @@ def test_a_name_may_begin_to_lead_somewhere_while_jobs_wait_at_it(app: App) -> N
         later = where.options(upstream=LARGE).enqueue()
         world.run_for(1)
         assert later.result() == "two"
+
+
+def test_a_name_that_leads_elsewhere_again_before_all_have_moved(app: App) -> None:
+    @app.job()
+    async def where() -> str | None:
+        return job.upstream
+
+    app.upstream("shut", limit=0)
+    app.upstream("shut as well", limit=0)
+    with World(app) as world:
+        lead(app, "shut")
+        handles = [where.options(upstream=LARGE).enqueue() for _ in range(1_300)]
+        world.run_for(1)
+        brain = the_brain(app)
+
+        def twice(now: float) -> None:
+            brain.routes.lead(LARGE, ("shut", "shut as well"), now)
+            brain.routes.lead(LARGE, ("open",), now)
+
+        assert app.engine is not None
+        app.engine.ask(twice)
+        world.run_for(1)
+        assert {each.state for each in handles} == {"completed"}
+        assert {each.result() for each in handles} == {"open"}
+
+
+def test_after_a_restart_those_wait_whose_name_leads_nowhere(app: App) -> None:
+    """Nobody says so any more; that is how such names begin."""
+
+    @app.job()
+    async def where() -> str | None:
+        return job.upstream
+
+    app.preparing.append(lambda brain: brain.routes.begin({}, model="nobody serves "))
+    with World(app) as world:
+        handle = where.options(upstream=LARGE).enqueue()
+        for _ in range(2):
+            world.run_for(60)
+            assert handle.state == "queued"
+            assert handle.explain().detail == "nobody serves large"
+            world.restart()
+        lead(app, "one")
+        world.run_for(0)
+        assert handle.result() == "one"

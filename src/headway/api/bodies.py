@@ -165,10 +165,14 @@ def reserve(beginning: str) -> None:
     _RESERVED.append(beginning)
 
 
+def check_type(type: str) -> None:
+    if type.startswith(tuple(_RESERVED)):
+        raise BadJob(f"jobs of type {type!r} are made by routes of their own")
+
+
 def new_job(body: JobBody, tenant: str, now: float, limit: int, *, apart: bool = False) -> NewJob:
     """`apart`: the tenant's unique keys must not meet those of others."""
-    if body.type.startswith(tuple(_RESERVED)):
-        raise BadJob(f"jobs of type {body.type!r} are made by routes of their own")
+    check_type(body.type)
     not_before = stamp(body.at) or 0.0
     if body.delay_s is not None:
         if body.at is not None:

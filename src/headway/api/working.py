@@ -10,7 +10,7 @@ import msgspec
 from fastapi import Request
 
 from headway.api.auth import Principal
-from headway.api.bodies import as_text
+from headway.api.bodies import as_text, check_type
 from headway.api.problems import Problem
 from headway.api.site import Site
 from headway.core import Kind, Outcome, RetryPolicy, Scope
@@ -285,6 +285,7 @@ def _policy(said: dict[str, Any]) -> RetryPolicy | None:
 
 def _schedule(said: dict[str, Any], now: float) -> Schedule:
     """As the worker's own code would store it, once it is known to make sense."""
+    check_type(said["type"])
     try:
         rule_of(said["rule"])
     except KeyError as error:

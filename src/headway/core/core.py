@@ -274,6 +274,8 @@ class Core(Lifetimes):
         ticket = self.ticket(id)
         if ticket.state is State.PENDING:
             ticket.not_before = not_before
+            if not_before < ticket.deadline <= ticket.rises_at:  # it waited for others until now
+                self._set_deadline(ticket, now)
             if not_before <= now:
                 self._step(ticket, Event.DUE, now)
             else:

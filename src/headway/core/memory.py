@@ -21,12 +21,21 @@ if TYPE_CHECKING:
 
 INF = float("inf")
 Address = tuple[str, str, str]  # kind, name, tenant ("" for the gate itself)
+NAMELESS = "account"  # the kind of the account at an upstream whose tenant has no name
 
 
 def address_of(gate: Gate) -> Address:
     if isinstance(gate, Account):
-        return kinds.UPSTREAM, gate.shares.name, gate.name
+        return kinds.UPSTREAM if gate.name else NAMELESS, gate.shares.name, gate.name
     return gate.kind, gate.name, ""
+
+
+def gate_at(core: Core, address: Address) -> Gate:
+    """Made if it is not there."""
+    kind, name, tenant = address
+    if kind == NAMELESS:
+        return core.gates.get(kinds.UPSTREAM, name, tenant="")
+    return core.gates.get(kind, name, tenant=tenant or None)
 
 
 def remembers(core: Core, address: Address) -> bool:
@@ -35,8 +44,9 @@ def remembers(core: Core, address: Address) -> bool:
     atlas = core.admission.atlas
     if kind == kinds.KEY:
         return name in atlas.keys
-    gate = atlas.gates.get((kind, name))
-    if gate is None or not tenant:
+    nameless = kind == NAMELESS
+    gate = atlas.gates.get((kinds.UPSTREAM if nameless else kind, name))
+    if gate is None or not (tenant or nameless):
         return gate is not None
     return isinstance(gate, SharedGate) and tenant in gate.shares.accounts
 
@@ -71,8 +81,7 @@ def _dump_door(door: Door) -> dict[str, Any]:
 def load(core: Core, address: Address, state: dict[str, Any], now: float) -> None:
     """Give a gate its memory back. Settings may have changed meanwhile; they win."""
     now = core.advance(now)
-    kind, name, tenant = address
-    gate = core.gates.get(kind, name, tenant=tenant if tenant else None)
+    gate = gate_at(core, address)
     if "door" in state:
         _load_door(gate.own_door(), state["door"])
     kept = state.get("limits", {})

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from headway.core import Change, Core, Event, State
-from headway.core.kinds import UPSTREAM
 from headway.core.lifecycle import TERMINAL
 from headway.core.memory import Address, address_of, dump, remembers
 from headway.core.ticket import Ticket
@@ -120,13 +119,12 @@ class Ledger:
         elif self.kept.pop(address, None) is not None:
             batch.gates.append((*address, None))
 
-    def forget_gates(self, batch: Batch, waits: Callable[[str, str], bool]) -> None:
+    def forget_gates(self, batch: Batch, waits: Callable[[Address], bool]) -> None:
         """What the core has forgotten goes from the store, too, unless it waits for somebody who
         comes to that upstream.
         """
         for address in [each for each in self.kept if not remembers(self._core, each)]:
-            kind, name, tenant = address
-            if kind != UPSTREAM or not waits(name, tenant):
+            if not waits(address):
                 self._keep(address, None, batch)
 
 

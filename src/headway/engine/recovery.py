@@ -10,6 +10,7 @@ import msgspec
 
 from headway.core import Outcome, State
 from headway.core.kinds import TYPE, UPSTREAM
+from headway.core.memory import NAMELESS
 from headway.core.memory import load as load_gate
 from headway.engine.hands.processes import kill_left_over
 from headway.engine.hands.worker_gates import UNKNOWN_TYPE
@@ -37,8 +38,8 @@ def load(brain: Brain) -> None:
     for kind, name, tenant, state in store.gates():
         kept = _without_unknown(kind, msgspec.json.decode(state))
         load_gate(core, (kind, name, tenant), kept, now)
-        if kind == UPSTREAM:
-            brain.policies.hosts.remember(name, tenant, kept)
+        if kind in (UPSTREAM, NAMELESS):
+            brain.policies.hosts.remember((kind, name, tenant), kept)
         brain.ledger.kept[kind, name, tenant] = state
     for job, pid, started_at in store.processes():
         kill_left_over(pid, started_at)

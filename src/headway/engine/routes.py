@@ -29,6 +29,7 @@ class Routes:
         self._leads: dict[str, Names] = {}
         self._routed: dict[str, tuple[Names, Names]] = {}  # what jobs say, and where they stand
         self._moving: deque[tuple[Ticket, Names]] = deque()
+        self._stand_for: dict[str, str] = {}  # how such names begin, and what to say of the rest
         brain.tickets.route = self._route
 
     def lead(self, name: str, upstreams: Names, now: float, *, why: str = "") -> None:
@@ -47,9 +48,13 @@ class Routes:
         if known != upstreams:
             self._move_over(name)
 
-    def begin(self, leads: dict[str, Names]) -> None:
-        """Before anything is loaded: where the jobs that are stored shall stand."""
+    def begin(self, leads: dict[str, Names], **stand_for: str) -> None:
+        """Before anything is loaded: where the jobs that are stored shall stand. `stand_for`: what
+        begins with this word and a colon leads nowhere as long as nobody says more, and this is
+        told to those who wait there, before the rest of the name.
+        """
         self._leads.update(leads)
+        self._stand_for.update(stand_for)
 
     def _take_over(self, name: str) -> None:
         """Jobs that named it before it led anywhere stand at an upstream of that name."""
@@ -70,6 +75,9 @@ class Routes:
                 self._routed[text] = names, led
                 moves[id(stand)] = led
         if moves:
+            # Some are still on their way to where the name led until now.
+            under_way = ((ticket, moves.get(id(to), to)) for ticket, to in self._moving)
+            self._moving = deque(under_way)
             for ticket in self._brain.core.tickets.values():
                 led_to = moves.get(id(ticket.upstreams))
                 if led_to is not None:
@@ -95,11 +103,22 @@ class Routes:
         known = self._routed.get(text)
         if known is not None:
             return known[1]
+        for name in names:
+            self._wait_at(name)
         if not any(name in self._leads for name in names):
             return None
         led = self._led(names)
         self._routed[text] = names, led
         return led
+
+    def _wait_at(self, name: str) -> None:
+        """Nobody goes through a name that stands for others and leads to none of them."""
+        word, _, rest = name.partition(":")
+        if word in self._stand_for and not self._leads.get(name):
+            self._leads[name] = ()
+            core = self._brain.core
+            why = self._stand_for[word] + rest
+            core.gates.close(UPSTREAM, name, core.now, until=INF, why=why)
 
     def _led(self, names: Names) -> Names:
         found: dict[str, None] = {}

@@ -29,6 +29,7 @@ from headway.apps.channels.queue.jobs import CALL_BACK, LANE, LINE, PREFIX, Ende
 from headway.apps.channels.routes import batches, calls, channels, costs, files, openai
 from headway.apps.channels.tables import APP, MIGRATIONS
 from headway.engine.brain import Brain
+from headway.errors import HeadwayError
 from headway.net.addresses import Allowed
 from headway.net.sealing import Vault
 from headway.sdk.app import App
@@ -62,6 +63,7 @@ class Channels:
         self.queued = QueuedCalls(self.directory, self.billing, instance)
         self.files = Files(store)
         self.batches = Batches(app)
+        self.queued.kept = self.batches.answer_kept
         self.callbacks = Callbacks(store, self.vault, Allowed(config.outbound_allow), instance)
         self.callbacks.register(app)
         ended: dict[str, Ended] = {LINE: self.batches.line_ended, CALL_BACK: self.callbacks.ended}
@@ -116,7 +118,8 @@ class Channels:
     async def _rescan(self) -> None:
         while True:
             await asyncio.sleep(RESCAN_S)
-            await in_turn(self.site.engine, self.directory.rescan)
+            with contextlib.suppress(HeadwayError):  # the store is away: next time
+                await in_turn(self.site.engine, self.directory.rescan)
 
 
 def _vault(directory: str) -> Vault:

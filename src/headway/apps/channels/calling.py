@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -14,11 +15,13 @@ from headway.apps.channels.channel import Channel
 from headway.core import Outcome
 from headway.core.classify import classify_status, outcome_of, parse_retry_after
 from headway.core.rate_headers import parse_rate_headers
-from headway.net.redaction import redact
+from headway.net.outbound import BodyTooLong, read_limited
+from headway.net.redaction import MASK, MIN_SECRET, redact
 from headway.outcomes import Verdict
 
 CONNECT_S = 10.0
 CONNECTIONS = 1_000
+MOST_ANSWER = 134_217_728  # bytes of an answer, decompressed
 MOST_SHOWN = 500  # characters of an answer that is no success
 # A channel whose key is refused is of no use to anybody until that is put right.
 KEY_REFUSED = frozenset({401, 403})
@@ -41,7 +44,7 @@ class Answer:
         """None: it is no JSON object."""
         try:
             found = msgspec.json.decode(self.body)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
 
@@ -73,10 +76,14 @@ class Caller:
     async def call(
         self, channel: Channel, key: str | None, endpoint: str, body: bytes, *, mark: str = ""
     ) -> Answer:
-        """The whole answer. Errors of the network are those of httpx2."""
-        async with self.opened(channel, key, endpoint, body, mark=mark) as response:
-            content = await response.aread()
-            return Answer(response.status_code, response.headers, content)
+        """The whole answer, in the time of the channel. Errors of the network are those of httpx2,
+        and TimeoutError.
+        """
+        async with (
+            asyncio.timeout(channel.timeout_s),
+            self.opened(channel, key, endpoint, body, mark=mark) as response,
+        ):
+            return await answer_in(response, key)
 
     @asynccontextmanager
     async def opened(
@@ -102,6 +109,17 @@ class Caller:
             await response.aclose()
 
 
+async def answer_in(response: httpx2.Response, key: str | None) -> Answer:
+    """Read it to its end. An error that repeats the key it was sent does so without the key."""
+    try:
+        content = await read_limited(response, MOST_ANSWER)
+    except BodyTooLong as error:
+        raise httpx2.RemoteProtocolError(str(error)) from None
+    if response.status_code >= 300 and key is not None and len(key) >= MIN_SECRET:
+        content = content.replace(key.encode(), MASK.encode())
+    return Answer(response.status_code, response.headers, content)
+
+
 def body_for(channel: Channel, body: dict[str, Any], **changes: Any) -> bytes:
     """What is sent: the model by the provider's name for it."""
     return msgspec.json.encode({**body, "model": channel.name_upstream, **changes})
@@ -114,7 +132,12 @@ def outcome_of_answer(status: int, headers: Mapping[str, str], body: bytes, now:
         return replace(Outcome.ok(status=status), rates=rates)
     told_s = parse_retry_after(headers.get("retry-after", ""), now)
     error = f"HTTP {status}: {said_in(body)}"
-    if status in KEY_REFUSED:
+    if status < 400 or status >= 600:
+        outcome = Outcome.failed(
+            f"HTTP {status}, which leads nowhere; check base_url", status=status,
+            upstream_fault=True,
+        )  # fmt: skip
+    elif status in KEY_REFUSED:
         outcome = Outcome.pushback(
             status=status, ban=True, upstream_fault=False, error=f"the key was refused: {error}"
         )
@@ -129,6 +152,8 @@ def outcome_of_answer(status: int, headers: Mapping[str, str], body: bytes, now:
 
 def outcome_of_error(error: Exception) -> Outcome:
     """The network, or a provider that broke off."""
+    if isinstance(error, TimeoutError):
+        return Outcome.failed("it has not answered in time", upstream_fault=True)
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return Outcome.failed(redact(what), upstream_fault=True)
 
@@ -138,6 +163,6 @@ def said_in(body: bytes) -> str:
     try:
         found: Any = msgspec.json.decode(body)
         message = found["error"]["message"]
-    except (msgspec.DecodeError, KeyError, TypeError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError):
         message = body[: 2 * MOST_SHOWN].decode("utf-8", "replace")
     return redact(str(message))[:MOST_SHOWN]

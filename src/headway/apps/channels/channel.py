@@ -80,12 +80,16 @@ class Channel(msgspec.Struct, frozen=True, omit_defaults=True):
         if not self.model or len(self.model) > 200 or not self.model.isprintable():
             raise ValueError(f"model is a name of 1 to 200 characters, not {self.model!r}")
         parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        try:
+            place = parts.hostname if parts.port != 0 else None
+        except ValueError:  # that is no port
+            place = None
+        if parts.scheme not in ("http", "https") or not place:
             raise ValueError(
                 f"base_url is an http or https address such as https://api.openai.com/v1, "
                 f"not {self.base_url!r}"
             )
-        if parts.username is not None or parts.query or parts.fragment:
+        if parts.username is not None or "?" in self.base_url or "#" in self.base_url:
             raise ValueError("base_url has no user, query or fragment; the key goes into api_key")
         self.price.check()
         if not 0 <= self.batch_discount <= 1:

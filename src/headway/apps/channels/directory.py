@@ -18,6 +18,7 @@ from headway.store import Store
 
 UPSTREAM = "upstream"
 API, FILE = "api", "file"
+MOVING_S = 60.0  # enough for all jobs that stand at a channel to move elsewhere
 SELECT = (
     "select code, sealed_key, settings, source, created_at, updated_at from llm_channels "
     "order by code"
@@ -49,6 +50,7 @@ class Directory:
         self.entries: dict[str, Entry] = {}  # replaced as a whole, never changed
         self.models: dict[str, tuple[Channel, ...]] = {}  # the cheapest first
         self.brain: Brain | None = None
+        self._changed_at = 0.0
         self.settled: list[Callable[[float], None]] = []  # who hears, in the turn, of changes
 
     # ------------------------------------------------------------------ looking
@@ -107,7 +109,7 @@ class Directory:
         for entry in self.entries.values():
             channel = entry.channel
             brain.settings.declare("code", UPSTREAM, channel.code, channel.upstream_settings())
-        brain.routes.begin(self.leads())
+        brain.routes.begin(self.leads(), model="no channel serves ")
 
     def settle(self, now: float) -> None:
         """Let all names lead where they should; those of models that nobody serves, nowhere."""
@@ -133,7 +135,9 @@ class Directory:
         ):  # fmt: skip
             return before
         created_at = now if before is None else before.created_at
-        entry = Entry(channel, key, sealed, source, created_at, now)
+        trouble = before.trouble if before is not None and sealed == before.sealed_key else ""
+        entry = Entry(channel, key, sealed, source, created_at, now, trouble)
+        self._changed_at = now
         brain.controls.declare(UPSTREAM, channel.code, channel.upstream_settings(), now)
         settings = msgspec.json.encode(channel).decode()
         row = (channel.code, channel.model, sealed, settings, source, created_at, now)
@@ -154,17 +158,20 @@ class Directory:
         if code not in self.entries:
             return False
         brain.write(DROP_CHANNEL, (code,))
+        self._changed_at = now
         models_before = set(self.models)
         self._take(each for each in self.entries.values() if each.channel.code != code)
         self._lead_nowhere(models_before, now)
         self.settle(now)
-        brain.controls.undeclare(UPSTREAM, code, now)
+        self._shut(code, now)
         brain.record(now, "channel_remove", subject=f"channel:{code}")
         return True
 
     def rescan(self, now: float) -> None:
         """Look at the store again, for another server may have changed something."""
         brain = self._the_brain()
+        if now == self._changed_at:
+            return  # in this very turn, so the store does not know of it yet; look next time
         before, models_before = self.entries, set(self.models)
         self.load()
         for code, entry in self.entries.items():
@@ -173,9 +180,18 @@ class Directory:
                 brain.controls.declare(UPSTREAM, code, settings, now)
         for code in before:
             if code not in self.entries:
-                brain.controls.undeclare(UPSTREAM, code, now)
+                self._shut(code, now)
         self._lead_nowhere(models_before, now)
         self.settle(now)
+
+    def _shut(self, code: str, now: float) -> None:
+        """A channel is gone, and so are its limits. Jobs that stand there still move to others, and
+        would all go at once.
+        """
+        brain = self._the_brain()
+        why = f"the channel {code} was removed"
+        brain.core.gates.close(UPSTREAM, code, now, until=now + MOVING_S, why=why)
+        brain.controls.undeclare(UPSTREAM, code, now)
 
     def _lead_nowhere(self, models_before: set[str], now: float) -> None:
         """Jobs of a model that has lost its last channel wait for another one."""

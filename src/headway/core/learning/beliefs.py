@@ -6,6 +6,10 @@ from dataclasses import dataclass
 
 MOST_KEPT = 200  # records that nobody has taken away yet
 WORTH_SAYING = 0.01  # of a number
+# An upstream may say another limit with each answer. So many changes are written down as they come;
+# after that there is room for one in a minute, and what is between two of them is left out.
+AT_ONCE = 20
+EVERY_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +37,30 @@ class Changed:
 
 
 class Diary:
-    __slots__ = ("_changes", "_said")
+    __slots__ = ("_changes", "_room", "_room_at", "_said")
 
     def __init__(self) -> None:
         self._said = Beliefs()
         self._changes: list[Changed] = []
+        self._room = float(AT_ONCE)
+        self._room_at = 0.0
 
     def note(self, now: float, beliefs: Beliefs, cause: str) -> None:
         """Write down what has changed since the last time, if it is worth it."""
         said = self._said
         if beliefs == said:
             return
+        self._room = min(AT_ONCE, self._room + max(0.0, now - self._room_at) / EVERY_S)
+        self._room_at = now
+        if self._room < 1:
+            return  # the next one that is written down tells the difference
         values: dict[str, float | str | None] = {}
         for what in ("rpm", "tpm", "concurrency", "limit_kind"):
             before, after = getattr(said, what), getattr(beliefs, what)
             values[what] = after if _differs(before, after) else before
             if values[what] is not before:
                 self._changes.append(Changed(now, what, before, after, cause))
+                self._room -= 1
         self._said = Beliefs(**values)  # type: ignore[arg-type]
         del self._changes[:-MOST_KEPT]
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from headway.core import GatePolicy
 from headway.core.kinds import UPSTREAM
+from headway.core.memory import Address, gate_at
 from headway.core.memory import load as load_gate
 from headway.engine.hands.worker_gates import WorkerPolicies
 from headway.engine.settings import Value, policy_of
@@ -122,8 +123,8 @@ class Hosts:
         self.profiles: dict[str, Value] = {}  # of those that are in use
         self.policies: dict[str, GatePolicy] = {}  # as worked out so far
         self.waiting: dict[str, Host] = {}  # where somebody waits
-        # What gates knew before the restart: by name and tenant, and since when nobody asked.
-        self._memories: dict[str, dict[str, dict[str, Any]]] = {}
+        # What gates knew before the restart: by name and address, and since when nobody asked.
+        self._memories: dict[str, dict[Address, dict[str, Any]]] = {}
         self._kept_until = INF
 
     def use(self, name: str, now: float) -> None:
@@ -136,8 +137,8 @@ class Hosts:
         if changed:
             self.policies.pop(name, None)
             self._brain.core.gates.look_again(UPSTREAM, name, now)
-            for tenant, state in self._memories.pop(name, {}).items():
-                load_gate(self._brain.core, (UPSTREAM, name, tenant), state, now)
+            for address, state in self._memories.pop(name, {}).items():
+                load_gate(self._brain.core, address, state, now)
 
     def look_again(self, now: float) -> None:
         """The profiles are others now."""
@@ -172,17 +173,17 @@ class Hosts:
             return {**declared, **self.profiles[name]}
         return {**self.profiles[name], **declared}
 
-    def remember(self, name: str, tenant: str, state: dict[str, Any]) -> None:
+    def remember(self, address: Address, state: dict[str, Any]) -> None:
         """What a gate knew before the restart, for when somebody comes to it."""
-        gate = self._brain.core.gates.get(UPSTREAM, name, tenant=tenant or None)
+        gate = gate_at(self._brain.core, address)
         known = {limit.name for limit in gate.limits}  # that have it back already
         kept = {of: each for of, each in state.get("limits", {}).items() if of not in known}
         if kept:
-            self._memories.setdefault(name, {})[tenant] = {"limits": kept}
+            self._memories.setdefault(address[1], {})[address] = {"limits": kept}
             self._kept_until = self._brain.clock.now() + KEPT_S
 
-    def remembers(self, name: str, tenant: str) -> bool:
-        return tenant in self._memories.get(name, ())
+    def remembers(self, address: Address) -> bool:
+        return address in self._memories.get(address[1], ())
 
     def at(self, name: str) -> Host:
         host = self.waiting.get(name)

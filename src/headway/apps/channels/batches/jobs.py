@@ -36,4 +36,6 @@ def register(
     app.job(type=ASSEMBLE, policy=POLICY, meanings=MEANINGS)(
         Assembler(app, batches, files).assemble
     )
+    for type in (CANCEL, ASSEMBLE):
+        app.registry.types[type].ended = batches.step_ended
     app.job(type=TIDY, policy=POLICY, meanings=MEANINGS)(Tidier(app, batches, files).tidy)

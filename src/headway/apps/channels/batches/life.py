@@ -29,6 +29,7 @@ PLAN, CANCEL, ASSEMBLE, TIDY = "llm.plan", "llm.cancel", "llm.assemble", "llm.ti
 
 T = TypeVar("T")
 DAY_S = 86_400.0
+AGAIN_S = 60.0  # until what could not be done is tried once more
 COLUMNS = ", ".join(BATCHES.columns)
 
 
@@ -138,6 +139,7 @@ class Batches:
         self._store = app.store
         self._brain: Brain | None = None
         self._open: dict[int, OpenBatch] = {}  # by number; changed in the turn only
+        self._tidies_at = 0.0
 
     # ------------------------------------------------------------------ looking, from any thread
 
@@ -190,7 +192,8 @@ class Batches:
             self._open[row.number] = OpenBatch(row, tally)
         now = brain.clock.now()
         self.go_on(now)
-        if self._store.rows("select 1 from llm_files limit 1"):
+        self._tidies_at = 0.0
+        if self.anything_kept():
             self.tidy_tomorrow(now)
 
     def go_on(self, now: float) -> None:
@@ -268,6 +271,14 @@ class Batches:
         elif each.row.planned < each.row.total:
             self.cancel(each.row.number, now)
 
+    def step_ended(self, number: int | None, change: Change, now: float) -> None:
+        """`JobType.ended` of what cancels and assembles. A batch may not hang because that could
+        not be done, or because somebody did not want it.
+        """
+        each = None if number is None else self._open.get(number)
+        if each is not None and change.after is not State.COMPLETED:
+            self._enqueue(change.ticket.type, each.row, now, at=now + AGAIN_S)
+
     def cancel(self, number: int, now: float) -> StoredBatch:
         """What waits is cancelled; what runs may end. WrongState: it is over, or nearly."""
         each = self._open.get(number)
@@ -300,9 +311,22 @@ class Batches:
         self._put(each, row._replace(times=msgspec.json.encode(times).decode()))
         self._tidy_up(now, at=now)
 
+    def anything_kept(self) -> bool:
+        """Files, or answers to single calls."""
+        files = "exists (select 1 from llm_files)"
+        return bool(
+            self._store.rows(f"select 1 where {files} or exists (select 1 from llm_answers)")
+        )
+
     def tidy_tomorrow(self, now: float) -> None:
-        """As long as there are files, some will be too old."""
-        self._tidy_up(now, at=now + DAY_S)
+        """As long as anything is kept, some will be too old."""
+        self._tidies_at = now + DAY_S
+        self._tidy_up(now, at=self._tidies_at)
+
+    def answer_kept(self, now: float) -> None:
+        """The answer to a single call, which will be too old one day."""
+        if now >= self._tidies_at:
+            self.tidy_tomorrow(now)
 
     def give_up_file(self, file: str, now: float) -> str | None:
         """Nobody sees the file any more, unless a batch still reads it, which is then named."""
@@ -337,14 +361,13 @@ class Batches:
                 self._put(each, row.becomes(Status.FINALIZING, now))
             self._enqueue(ASSEMBLE, row, now)
 
-    def _enqueue(self, type: str, row: StoredBatch, now: float) -> None:
+    def _enqueue(self, type: str, row: StoredBatch, now: float, *, at: float = 0.0) -> None:
         """One of a kind for each batch: a second one is the same."""
         args = msgspec.json.encode({"batch": row.id}).decode()
-        number = row.number if type == PLAN else None
         self._the_brain().batch.jobs.append(
             NewJob(
-                type, args, created_at=now, lane=LANE, tenant=row.tenant, batch=number,
-                unique=Unique(f"{type}:{row.id}"),
+                type, args, created_at=now, lane=LANE, tenant=row.tenant, batch=row.number,
+                not_before=at, unique=Unique(f"{type}:{row.id}"),
             )
         )  # fmt: skip
 

@@ -1,4 +1,6 @@
-"""What nobody needs any more: files whose time is over, and answers that stand in files now."""
+"""What nobody needs any more: files whose time is over, answers that stand in files now, and
+answers of calls whose jobs are not kept any longer.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,10 @@ DONE_WITH = (
     "select job from llm_answers join llm_batches on llm_batches.id = llm_answers.batch "
     f"where llm_batches.status in ({_OVER}) limit ?"
 )
+LEFT_OVER = (
+    "select job from llm_answers where batch is null "
+    "and not exists (select 1 from jobs where jobs.id = llm_answers.job) limit ?"
+)
 
 
 class Tidier:
@@ -23,12 +29,13 @@ class Tidier:
         self._files = files
 
     def tidy(self) -> None:
-        """The job `llm.tidy`: each day on which there are files, and when a batch is over."""
+        """The job `llm.tidy`: each day on which anything is kept, and when a batch is over."""
         store = self._app.store
-        while rows := store.rows(DONE_WITH, (AT_ONCE,)):
-            store.write([(ANSWERS.drop(), rows)])
-            job.check()
+        for query in (DONE_WITH, LEFT_OVER):
+            while rows := store.rows(query, (AT_ONCE,)):
+                store.write([(ANSWERS.drop(), rows)])
+                job.check()
         self._files.drop_old(self._app.now(), self._batches.turn(self._batches.in_use))
         self._batches.turn(self._batches.go_on)
-        if store.rows("select 1 from llm_files limit 1"):
+        if self._batches.anything_kept():
             self._batches.turn(self._batches.tidy_tomorrow)

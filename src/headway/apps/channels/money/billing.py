@@ -14,6 +14,9 @@ from headway.engine.brain import Brain
 
 ONLINE, QUEUED, BATCH = "online", "queued", "batch"
 CHARACTERS_PER_TOKEN = 4  # where nobody has counted
+# Of one call. What cannot be true must not spoil the sums, which have 64 bits.
+MOST_TOKENS = 1_000_000_000
+MOST_NANO = 10_000_000 * NANO
 
 
 class Usage(NamedTuple):
@@ -61,7 +64,7 @@ def usage_of(answer: dict[str, Any] | None, sent: int = 0) -> Usage:
 def _count(said: dict[str, Any], *names: str) -> int | None:
     for name in names:
         value = said.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 50:
+        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_TOKENS:
             return value
     return None
 
@@ -89,7 +92,7 @@ def cost_nano(channel: Channel, usage: Usage, discount: float) -> int:
     thousands = (
         usage.input_tokens * price.input_per_1k + usage.output_tokens * price.output_per_1k
     ) / 1000
-    return round(thousands * (1.0 - discount) * NANO)
+    return min(round(thousands * (1.0 - discount) * NANO), MOST_NANO)
 
 
 def bill_of(

@@ -252,23 +252,12 @@ class Budgets:
             brain.core.gates.close(
                 UPSTREAM, code, now, until=held.until, why=held.why, tenant=tenant
             )
-            self._keep_apart(code, tenant)
         if self._told.get(tenant) != held.why:
             self._told[tenant] = held.why
             brain.record(now, "budget_used_up", subject=subject_of(tenant), detail=held.why)
 
     def _open(self, account: Account, now: float) -> None:
         self._the_brain().core.gates.open(UPSTREAM, account.shares.name, now, tenant=account.name)
-        self._keep_apart(account.shares.name, account.name)
-
-    def _keep_apart(self, code: str, tenant: str) -> None:
-        """What gates remember over a restart has no place for the tenant without a name: that is
-        the place of the gate itself. It is held again when an engine starts.
-        """
-        if not tenant:
-            admission = self._the_brain().core.admission
-            gate = admission.atlas.shared(UPSTREAM, code)
-            admission.touched.discard(gate.shares.accounts[tenant])
 
     def _accounts(self, tenant: str | None = None) -> list[Account]:
         """Of a tenant, or of all, at whatever upstream: a channel may have gone meanwhile."""

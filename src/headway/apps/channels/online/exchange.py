@@ -24,7 +24,13 @@ from headway.api.hanging_up import Watch
 from headway.api.problems import answer, bug, problem_of
 from headway.api.site import ANSWER_S, Site
 from headway.api.turns import in_turn
-from headway.apps.channels.calling import Answer, body_for, outcome_of_answer, outcome_of_error
+from headway.apps.channels.calling import (
+    Answer,
+    answer_in,
+    body_for,
+    outcome_of_answer,
+    outcome_of_error,
+)
 from headway.apps.channels.channel import Channel
 from headway.apps.channels.directory import Entry
 from headway.apps.channels.money.billing import ONLINE, Usage, bill_of, usage_of
@@ -49,6 +55,7 @@ class Asked:
 
     endpoint: str
     body: dict[str, Any]
+    size: int  # of what was sent, in bytes
     model: str
     tenant: str
     cost: float
@@ -152,6 +159,7 @@ class Exchange(Response):
 
         watch = Watch(self._request, hung_up)
         self._gateway.under_way += 1
+        self._gateway.bytes_under_way += self._asked.size
         try:
             await self._answer(client)
         except ClientGone:
@@ -170,6 +178,7 @@ class Exchange(Response):
         finally:
             watch.end()
             self._gateway.under_way -= 1
+            self._gateway.bytes_under_way -= self._asked.size
             self._passage.leave()
 
     async def _answer(self, client: Client) -> None:
@@ -194,7 +203,7 @@ class Exchange(Response):
 
     async def _lined_up(self, left_s: float) -> bool:
         """Whether it has waited, and may go now."""
-        places = self._asked.places()
+        places = tuple(code for code in self._asked.places() if self._serving(code) is not None)
         last = self._failures[-1] if self._failures else None
         worth_it = self._refusal is not None or (last is not None and last.may_pass)
         return bool(
@@ -203,9 +212,9 @@ class Exchange(Response):
 
     async def _attempt(self, client: Client) -> bool:
         """Whether that was the answer."""
-        entry = self._gateway.entry(self._passage.upstream)
+        entry = self._serving(self._passage.upstream)
         if entry is None:
-            self._failures.append(Failure(self._passage.upstream, error="it was removed"))
+            self._failures.append(Failure(self._passage.upstream, error="it was taken away"))
             self._passage.leave(Outcome.returned())
             return False
         attempt = Attempt(self._gateway, self._site, self._asked, entry, self._passage)
@@ -217,7 +226,7 @@ class Exchange(Response):
             if client.started:
                 client.cut_off()  # as the provider did
                 raise ClientGone from None
-            late = isinstance(error, httpx2.TimeoutException)
+            late = isinstance(error, httpx2.TimeoutException | TimeoutError)
             failure = Failure(entry.channel.code, error=outcome.error, late=late)
         finally:
             attempt.abandon()
@@ -225,17 +234,27 @@ class Exchange(Response):
             self._failures.append(failure)
         return failure is None
 
+    def _serving(self, code: str) -> Entry | None:
+        """The channel, if it still serves this: much can change while a call waits in line."""
+        entry = self._gateway.entry(code)
+        if entry is None or not entry.channel.enabled or entry.channel.model != self._asked.model:
+            return None
+        return entry
+
     async def _call(self, attempt: Attempt, client: Client) -> Failure | None:
-        """None: the answer was passed on."""
+        """None: the answer was passed on. It has the time of the channel; a stream has so much
+        between any two of its parts.
+        """
         channel, key = attempt.channel, attempt.entry.key
         opened = self._gateway.caller.opened(channel, key, self._asked.endpoint, attempt.sent)
-        async with opened as response:
+        async with asyncio.timeout(channel.timeout_s) as limit, opened as response:
             status, headers = response.status_code, response.headers
             kind = headers.get("content-type", "")
             if status < 300 and self._asked.streams and kind.startswith("text/event-stream"):
+                limit.reschedule(None)
                 await self._pass_stream(attempt, response, client)
                 return None
-            said = Answer(status, headers, await response.aread())
+            said = await answer_in(response, key)
         outcome = outcome_of_answer(status, headers, said.body, self._site.now())
         if is_failure(status):
             await attempt.settle(outcome, None)
@@ -286,7 +305,7 @@ def _usage(answer: Answer, sent: int) -> Usage | None:
     """None: it cost nothing."""
     try:
         said = _counted.decode(answer.body).usage
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         said = None
     if said is not None:
         return usage_of({"usage": said}, sent)

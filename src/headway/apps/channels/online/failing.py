@@ -32,7 +32,9 @@ class Failure:
     @property
     def speaks(self) -> bool:
         """Whether the client is told what the provider says."""
-        return self.answer is not None and (self.answer.status == 429 or self.answer.status >= 500)
+        return self.answer is not None and (
+            self.answer.status == 429 or 500 <= self.answer.status < 600
+        )
 
     @property
     def may_pass(self) -> bool:

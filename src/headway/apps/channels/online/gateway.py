@@ -24,6 +24,7 @@ from headway.apps.channels.online.waiting import wait_said
 
 TENANT = "x-headway-tenant"
 MOST_AT_ONCE = 5_000  # calls that are under way or wait in line
+MOST_BYTES = 268_435_456  # of all that these calls were sent; each byte is held some four times
 SHOWN_MODELS = 20
 LONGEST_TENANT = 200  # characters
 
@@ -35,6 +36,7 @@ class Gateway:
         self.may_spend: Callable[[str], str | None] | None = None  # why a tenant may not
         self._caller: Caller | None = None
         self.under_way = 0
+        self.bytes_under_way = 0
 
     @property
     def caller(self) -> Caller:
@@ -57,17 +59,21 @@ class Gateway:
         tenant = site.tenant_for(tenant_said(request), principal)
         content = await request.body()
         body, model = _read(content)
-        if self.under_way >= MOST_AT_ONCE:
-            raise Problem(503, f"{MOST_AT_ONCE} calls are under way already; try again",
-                          kind="busy", headers={"Retry-After": "1"})  # fmt: skip
+        self.check_room(len(content))
         channels = self._serving(model)
         refusal = None if self.may_spend is None else self.may_spend(tenant)
         if refusal is not None:
             raise Problem(429, refusal, kind=QUOTA)
         cost = tokens_of(body, len(content))
         wait_s = wait_said(request.headers.get(WAIT))
-        asked = Asked(endpoint, body, model, tenant, cost, channels, wait_s)
+        asked = Asked(endpoint, body, len(content), model, tenant, cost, channels, wait_s)
         return Exchange(self, site, request, asked)
+
+    def check_room(self, size: int) -> None:
+        """For one more call of so many bytes."""
+        if self.under_way >= MOST_AT_ONCE or self.bytes_under_way + size > MOST_BYTES:
+            raise Problem(503, f"{self.under_way} calls are under way, as many or as large as may "
+                          "be; try again", kind="busy", headers={"Retry-After": "1"})  # fmt: skip
 
     def _serving(self, model: str) -> tuple[Channel, ...]:
         channels = self._directory.serving(model)

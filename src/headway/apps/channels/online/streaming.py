@@ -24,6 +24,7 @@ PASSED = frozenset({"content-type", "x-request-id", "retry-after", "retry-after-
 
 Headers = list[tuple[bytes, bytes]]
 
+_CLEAN = re.compile(r"[\t\x20-\x7e\xa0-\uffff]*")  # what may stand in a header
 # A line that is empty, whatever ends lines here.
 _END = re.compile(rb"\r\n(?:\r\n|\n)|\n(?:\r\n|\n)|\r\r")
 
@@ -33,7 +34,7 @@ def passed(headers: Mapping[str, str], code: str) -> Headers:
     kept = [
         (name.encode("latin-1"), value.encode("latin-1", "replace"))
         for name, value in headers.items()
-        if name in PASSED or name.startswith("x-ratelimit-")
+        if (name in PASSED or name.startswith("x-ratelimit-")) and _CLEAN.fullmatch(value)
     ]
     return [*kept, (CHANNEL, code.encode())]
 

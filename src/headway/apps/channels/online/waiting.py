@@ -70,7 +70,7 @@ class Passage:
         def ask(now: float) -> None:
             found = self._online.go(upstreams, now, tenant=self._tenant, cost=self._cost)
             if isinstance(found, OnlineCall):
-                self._call = found
+                self._call, self._may_hold = found, True  # whatever was ended meanwhile
             else:
                 self._may_hold = False
             waiter.set_result(found)  # nothing of it is stored, so no commit is waited for
@@ -92,6 +92,7 @@ class Passage:
         waiter = LoopFuture()
 
         def ask(now: float) -> None:
+            self._may_hold = True  # whatever was ended meanwhile
             self._session = self._desk.open(wish, waiter, now + wait_s, now)
 
         try:

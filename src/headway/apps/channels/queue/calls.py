@@ -61,7 +61,7 @@ def response_of(store: Store, number: int) -> dict[str, Any] | None:
     status, request_id, text = rows[0]
     try:
         body = msgspec.json.decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         body = text
     return {"status_code": status, "request_id": request_id, "body": body}
 

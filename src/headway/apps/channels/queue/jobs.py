@@ -67,6 +67,7 @@ class QueuedCalls:
         self._instance = instance
         self._caller: tuple[asyncio.AbstractEventLoop, Caller] | None = None
         self.brain: Brain | None = None
+        self.kept: Callable[[float], None] | None = None  # hears of answers to single calls
 
     def register(self, app: App, ended: dict[str, Ended]) -> None:
         """The types of jobs; `ended` hears of the ends of some of them."""
@@ -86,8 +87,12 @@ class QueuedCalls:
         custom_id: str = "", callback: str | None = None,
     ) -> Answered:  # fmt: skip
         entry = self._directory.get(job.upstream or "")
-        if entry is None:
+        if entry is None or entry.channel.model != body["model"]:
             return Answered(Outcome.returned(after_s=GONE_S))
+        if entry.trouble:  # without its key nobody would answer
+            return Answered(
+                Outcome.pushback(status=401, ban=True, upstream_fault=False, error=entry.trouble)
+            )
         sent = body_for(entry.channel, body, stream=False)
         mark = f"{self._instance}-{job.id}"
         try:
@@ -110,11 +115,13 @@ class QueuedCalls:
         text = answer.body.decode("utf-8", "replace")
         row = (number, batch, line, custom_id, answer.status, answer.request_id, text, now)
         self._the_brain().write(PUT_ANSWER, row)
-        found = answer.json()
-        if answer.status < 300 or (found is not None and "usage" in found):
+        if batch is None and self.kept is not None:
+            self.kept(now)
+        usage = usage_of(answer.json(), sent)
+        if answer.status < 300 or not usage.estimated:
             self._billing.charge(
                 bill_of(
-                    f"job:{number}:{fence}", entry.channel, usage_of(found, sent),
+                    f"job:{number}:{fence}", entry.channel, usage,
                     kind=QUEUED if batch is None else BATCH, tenant=tenant, endpoint=endpoint,
                     now=now, job=number, batch=batch,
                 ),

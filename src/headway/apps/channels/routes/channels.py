@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from fastapi import APIRouter, Path, Response
@@ -61,9 +62,12 @@ class ChangeBody(Body):
     )
     price: PriceBody = Field(PriceBody(), description="What calls cost.")
     batch_discount: Share = Field(0.0, description="The share that queued calls cost less.")
-    max_concurrency: Places | None = Field(None, description="Calls at once; null: no limit.")
+    max_concurrency: Places | None = Field(
+        None,
+        description="Calls at once; null: no limit. Online calls count, and are not held back.",
+    )
     max_concurrency_per_tenant: Places | None = Field(
-        None, description="Calls of one tenant at once; null: no limit."
+        None, description="Calls of one tenant at once, likewise; null: no limit."
     )
     rpm: Rate | None = Field(
         None, description="Requests per minute as documented; learning never goes above."
@@ -212,6 +216,9 @@ def change_channel(
     def change(now: float) -> Entry:
         before = _changeable(channels, code)
         channel, key = taken_over(msgspec.to_builtins(before.channel), body)
+        if key is None and before.sealed_key is not None and _leads_elsewhere(before, channel):
+            raise Problem(422, "base_url names another host, which would be sent the key of this "
+                          "one; send api_key along", kind="bad-channel")  # fmt: skip
         return directory.put(channel, key, API, now)
 
     return Reply(channel_view(in_own_name(site, principal, change)))
@@ -234,6 +241,11 @@ def remove_channel(code: Code, site: TheSite, channels: TheChannels, principal: 
 
     in_own_name(site, principal, remove)
     return Response(status_code=204)
+
+
+def _leads_elsewhere(before: Entry, channel: Channel) -> bool:
+    """Whoever may change a channel may not thereby read its key."""
+    return urlsplit(before.channel.base_url)[:2] != urlsplit(channel.base_url)[:2]
 
 
 def _changeable(channels: TheChannels, code: str) -> Entry:
