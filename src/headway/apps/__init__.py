@@ -4,7 +4,10 @@ none imports another.
 
 from __future__ import annotations
 
-from headway.api.application import Application
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from headway.api.application import Application
 
 
 def all_of_them() -> tuple[Application, ...]:

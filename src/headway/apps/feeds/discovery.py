@@ -1,0 +1,103 @@
+"""From the address of a site to that of its feeds.
+
+`feeds_named_in` reads a page that anybody may have written, which can take long: ask a
+`FeedParser` to do it. The rest is quick.
+"""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
+
+from headway.apps.feeds.parsing.charsets import decode
+from headway.apps.feeds.parsing.errors import FeedUnreadable
+from headway.apps.feeds.parsing.model import Candidate
+from headway.apps.feeds.parsing.prolog import feed_root_of
+from headway.apps.feeds.parsing.text import MAX_NAME, one_line, web_link, without_controls
+
+MAX_PAGE_BYTES = 1024 * 1024
+MAX_CANDIDATES = 50
+MAX_SNIFFED_BYTES = 64 * 1024
+
+FEED_TYPES = frozenset(
+    {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
+)
+COMMON_PATHS = ("feed", "rss.xml", "atom.xml", "index.xml", "feed.xml", "rss")
+
+_FEED_ROOTS = frozenset({"rss", "feed", "rdf:rdf"})
+_JSON_FEED = "jsonfeed.org/version/"
+
+
+def feeds_named_in(page: bytes, url: str, content_type: str = "") -> tuple[Candidate, ...]:
+    """The feeds that the page at `url` names, in its order, which is that of its author."""
+    text = decode(page[:MAX_PAGE_BYTES], content_type).text
+    reader = _Links(url)
+    reader.feed(without_controls(text))
+    reader.close()
+    return tuple(reader.found.values())
+
+
+def common_addresses(url: str) -> tuple[str, ...]:
+    """Where sites that name no feed often have one: beside the page, then at the top."""
+    parts = urlsplit(url)
+    top = f"{parts.scheme}://{parts.netloc}/"
+    directory = parts.path.rpartition("/")[0].strip("/")
+    if last := parts.path.rpartition("/")[2]:
+        # A last part without a suffix is more often a section, such as /blog, than a page.
+        directory = f"{directory}/{last}".strip("/") if "." not in last else directory
+    beside = (f"{top}{directory}/{path}" for path in COMMON_PATHS) if directory else ()
+    return tuple(dict.fromkeys((*beside, *(f"{top}{path}" for path in COMMON_PATHS))))
+
+
+def looks_like_feed(document: bytes, content_type: str = "") -> bool:
+    """Whether it is worth parsing, by its beginning. A page is none, whatever its type claims."""
+    text = decode(_whole_characters(document[:MAX_SNIFFED_BYTES]), content_type).text
+    text = without_controls(text).lstrip("\ufeff \t\r\n")
+    if text.startswith("{"):
+        return _JSON_FEED in text.replace("\\/", "/")
+    try:
+        return feed_root_of(text).name in _FEED_ROOTS
+    except FeedUnreadable:
+        return False
+
+
+def _whole_characters(beginning: bytes) -> bytes:
+    """A cut may go through a character, which then would not be valid UTF-8."""
+    if len(beginning) < MAX_SNIFFED_BYTES:
+        return beginning
+    for back in range(1, 4):
+        if beginning[-back] & 0xC0 == 0xC0:
+            return beginning[:-back]
+    return beginning
+
+
+class _Links(HTMLParser):
+    """Collects `<link rel=alternate>` of the types of feeds."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self._base = url
+        self._has_base = False
+        self.found: dict[str, Candidate] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "base" and not self._has_base:
+            base = web_link(dict(attrs).get("href"), self._base)
+            self._base, self._has_base = base or self._base, base is not None
+        elif tag == "link" and len(self.found) < MAX_CANDIDATES:
+            self._consider(dict(reversed(attrs)))  # the first of two attributes counts
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """Skip a `<![…>`: the standard library gives up on a page with an odd one."""
+        end = self.rawdata.find(">", i)
+        return len(self.rawdata) if end == -1 else end + 1
+
+    def _consider(self, attributes: dict[str, str | None]) -> None:
+        relations = (attributes.get("rel") or "").lower().split()
+        type = (attributes.get("type") or "").partition(";")[0].strip().lower()
+        is_named = "alternate" in relations and type in FEED_TYPES
+        if not is_named and "feed" not in relations:
+            return
+        if url := web_link(attributes.get("href"), self._base):
+            title = one_line(attributes.get("title"), MAX_NAME)
+            self.found.setdefault(url, Candidate(url, title, type or None))
