@@ -8,6 +8,7 @@ their tickets stand at the upstreams behind it, and move over when those change.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headway.core.kinds import UPSTREAM
@@ -29,6 +30,7 @@ class Routes:
         self._leads: dict[str, Names] = {}
         self._routed: dict[str, tuple[Names, Names]] = {}  # what jobs say, and where they stand
         self._moving: deque[tuple[Ticket, Names]] = deque()
+        self._afterwards: list[Callable[[float], None]] = []
         self._stand_for: dict[str, str] = {}  # how such names begin, and what to say of the rest
         brain.tickets.route = self._route
 
@@ -87,8 +89,21 @@ class Routes:
     def leads_to(self, name: str) -> Names:
         return self._leads.get(name, ())
 
+    def afterwards(self, call: Callable[[float], None], now: float) -> None:
+        """Do this when all tickets stand where their names lead to: at once, or in a later turn."""
+        self._afterwards.append(call)
+        if not self._moving:
+            self._arrived(now)
+
+    def _arrived(self, now: float) -> None:
+        calls, self._afterwards = self._afterwards, []
+        for call in calls:
+            call(now)
+
     def go_on(self, now: float) -> bool:
         """Let some more tickets move over. True: there are others."""
+        if not self._moving:
+            return False
         core = self._brain.core
         for _ in range(min(AT_ONCE, len(self._moving))):
             ticket, upstreams = self._moving.popleft()
@@ -96,6 +111,8 @@ class Routes:
                 core.reroute(ticket.id, upstreams, now)
                 if ticket.state is State.QUEUED:
                     ticket.passes = 0  # what it was passed over for is not its way any more
+        if not self._moving:
+            self._arrived(now)
         return bool(self._moving)
 
     def _route(self, text: str, names: Names) -> Names | None:

@@ -18,7 +18,6 @@ from headway.store import Store
 
 UPSTREAM = "upstream"
 API, FILE = "api", "file"
-MOVING_S = 60.0  # enough for all jobs that stand at a channel to move elsewhere
 SELECT = (
     "select code, sealed_key, settings, source, created_at, updated_at from llm_channels "
     "order by code"
@@ -163,7 +162,7 @@ class Directory:
         self._take(each for each in self.entries.values() if each.channel.code != code)
         self._lead_nowhere(models_before, now)
         self.settle(now)
-        self._shut(code, now)
+        self._withdraw(code, now)
         brain.record(now, "channel_remove", subject=f"channel:{code}")
         return True
 
@@ -180,18 +179,21 @@ class Directory:
                 brain.controls.declare(UPSTREAM, code, settings, now)
         for code in before:
             if code not in self.entries:
-                self._shut(code, now)
+                self._withdraw(code, now)
         self._lead_nowhere(models_before, now)
         self.settle(now)
 
-    def _shut(self, code: str, now: float) -> None:
-        """A channel is gone, and so are its limits. Jobs that stand there still move to others, and
-        would all go at once.
+    def _withdraw(self, code: str, now: float) -> None:
+        """A channel is gone. Its limits hold until all jobs that stood there have moved elsewhere:
+        without them, all would go at once.
         """
         brain = self._the_brain()
-        why = f"the channel {code} was removed"
-        brain.core.gates.close(UPSTREAM, code, now, until=now + MOVING_S, why=why)
-        brain.controls.undeclare(UPSTREAM, code, now)
+
+        def undeclare(now: float) -> None:
+            if code not in self.entries:  # nobody has added it again
+                brain.controls.undeclare(UPSTREAM, code, now)
+
+        brain.routes.afterwards(undeclare, now)
 
     def _lead_nowhere(self, models_before: set[str], now: float) -> None:
         """Jobs of a model that has lost its last channel wait for another one."""
