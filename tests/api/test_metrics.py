@@ -36,7 +36,14 @@ class Numbers:
         self._values: dict[str, Any] = {
             "jobs": [("quick", "queued", 3), ("quick", "running", 1), ("slow", "queued", 7)],
             "gates": [
-                GateReading("upstream", "example.org", 2, 12.5, {"declared": 8, "learned": 3}),
+                GateReading(
+                    "upstream",
+                    "example.org",
+                    2,
+                    12.5,
+                    {"declared": 8, "learned": 3},
+                    {"rpm": 240.0},
+                ),
                 GateReading("lane", "quick", 1, 0.0, {"declared": INF}),
                 GateReading("upstream", "paused.example", 0, INF, {}),
             ],
@@ -168,6 +175,12 @@ def test_what_the_sources_say_is_on_the_page() -> None:
     assert ("process_resident_memory_bytes", NO_LABELS) in found
     assert any(name == "python_info" for name, _ in found)
     assert any(name.startswith("python_gc_") for name, _ in found)
+
+
+def test_what_was_learned_is_on_the_page() -> None:
+    found = samples(Exposition(Meters(), Numbers()))
+    about = {"kind": "upstream", "name": "example.org"}
+    assert value(found, "headway_learned_rate", **about, unit="rpm") == 240.0
 
 
 def test_a_store_that_is_away_is_shown() -> None:

@@ -23,6 +23,8 @@ def test_a_worker_takes_the_work_of_a_model_and_hears_which_channel(api: Api, ki
         worker.complete(work, status_code=200, body={"said": "hello"}, headers=HEADERS)
     eventually(lambda: api.get(f"/api/channels/{code}/capacity")["source"] == "headers")
     assert api.get(f"/api/channels/{code}/capacity")["limit_rpm"] == 120
+    page = api.send("GET", "/metrics").text
+    assert f'headway_learned_rate{{kind="upstream",name="{code}",unit="rpm"}} 120.0' in page
 
 
 def test_a_429_puts_it_back_and_holds_the_channel(api: Api, kind: str) -> None:

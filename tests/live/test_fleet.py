@@ -155,7 +155,7 @@ def check(server: Server, ids: list[int], ran: dict[int, list[tuple[float, float
 def test_killed_workers_and_a_restarted_server_lose_nothing(
     new_sqlite_server: NewServer, tmp_path: Path
 ) -> None:
-    campaign(new_sqlite_server(lease_s=LEASE_S), tmp_path, seconds=12.0, jobs=300, seed=7)
+    campaign(new_sqlite_server(lease_s=LEASE_S), tmp_path, seconds=8.0, jobs=200, seed=7)
 
 
 @pytest.mark.soak

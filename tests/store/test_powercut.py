@@ -198,7 +198,7 @@ def test_the_workload_does_all_that_a_store_does_to_a_disk(run: Run) -> None:
     assert len(folded_in) > 5
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_nothing_acknowledged_is_lost_at_any_step(run: Run, tmp_path: Path, seed: int) -> None:
     assert cut_everywhere(run, tmp_path / "after", seed) > 500
 

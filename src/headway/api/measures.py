@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 INF = float("inf")
 KINDS = ("everything", "lane", "upstream", "tool", "type")
 MOST = 2_000  # gates that are shown
+UNITS = ("rpm", "tpm")
 AT_ONCE = 200  # of them that are looked at in one turn
 
 
@@ -82,4 +83,10 @@ def _reading(seen: dict[str, Any], now: float) -> GateReading:
         forever = seen["reason"] == "closed" and opens_at is None
         closed_s = INF if forever else max(0.0, (opens_at or now) - now)
     limits = {} if seen["limit"] is None else {"declared": float(seen["limit"])}
-    return GateReading(seen["kind"], seen["name"], seen["running"], closed_s, limits)
+    rates: dict[str, float] = {}
+    for limit in seen["limits"]:
+        believed = dict(limit.get("believed", {}))
+        if believed.get("concurrency") is not None:
+            limits["learned"] = believed["concurrency"]
+        rates |= {unit: believed[unit] for unit in UNITS if believed.get(unit) is not None}
+    return GateReading(seen["kind"], seen["name"], seen["running"], closed_s, limits, rates)

@@ -46,6 +46,7 @@ class GateReading(NamedTuple):
     leases: int
     closed_s: float  # until it opens; 0 when it is open, infinity while it is paused
     limits: Mapping[str, float]  # by where they come from: "declared", "learned"
+    rates: Mapping[str, float] = {}  # that were learned, by unit: "rpm", "tpm"
 
 
 class SlotsReading(NamedTuple):
@@ -266,6 +267,11 @@ def _gates(readings: Iterable[GateReading]) -> list[Metric]:
         "Time until a gate opens: 0 when it is open, infinite while it is paused.",
         labels=gate,
     )
+    learned = GaugeMetricFamily(
+        "headway_learned_rate",
+        "What an upstream is believed to bear in a minute: requests (rpm) or tokens (tpm).",
+        labels=(*gate, "unit"),
+    )
     shown: set[tuple[str, str]] = set()
     left_out = 0
     for each in readings:
@@ -279,8 +285,10 @@ def _gates(readings: Iterable[GateReading]) -> list[Metric]:
         for source, value in each.limits.items():
             if value < float("inf"):  # else there is none
                 limit.add_metric((*name, _label(source)), float(value))
+        for unit, rate in each.rates.items():
+            learned.add_metric((*name, _label(unit)), float(rate))
     about = f"Gates beyond the first {MAX_GATES}, which have no metrics."
-    return [limit, leases, closed, _gauge("gates_left_out", about, left_out)]
+    return [limit, leases, closed, learned, _gauge("gates_left_out", about, left_out)]
 
 
 def _slots(reading: SlotsReading) -> list[Metric]:
