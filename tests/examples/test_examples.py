@@ -35,6 +35,7 @@ def number(pattern: str, text: str) -> float:
 
 def test_every_example_is_tested_here() -> None:
     assert EXAMPLES == [
+        "llm_batch.py",
         "polite_scraper.py",
         "recurring_feed_check.py",
         "slot_around_a_download.py",
@@ -71,3 +72,14 @@ def test_slots_hold_a_program_of_ones_own_to_two_at_a_time_and_to_a_429(url: str
     assert "downloads: 8 of 8, 9 calls" in said
     assert "most at once: 2" in said
     assert number(r"left alone for ([\d.]+) s", said) >= 0.9
+
+
+def test_a_batch_runs_beside_online_calls_and_nobody_is_refused() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "llm_batch.py")],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "batch completed: 30 of 30 lines answered" in ended.stdout
+    assert "refused by the provider: 0 of" in ended.stdout
+    assert number(r"online calls meanwhile: (\d+)", ended.stdout) >= 1
