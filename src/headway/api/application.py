@@ -35,5 +35,8 @@ class Application(Protocol):
     async def start(self) -> None:
         """In the server's loop, before the first request."""
 
+    def stop_waiting(self) -> None:
+        """The server is to stop: send home who waits. From any thread."""
+
     async def stop(self) -> None:
         """In the server's loop, after the last one."""

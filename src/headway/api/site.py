@@ -149,11 +149,13 @@ class Site:
         self.engine.surround(around)
 
     def stop_waiting(self) -> None:
-        """The server is to stop: streams, workers and clients of slots that wait are sent home.
-        From any thread.
+        """The server is to stop: streams, workers and clients of slots that wait are sent home,
+        and whoever waits at an application. From any thread.
         """
         self.stopping = True
         self.hub.end()
+        for each in self.applications:
+            each.stop_waiting()
         engine = self.app.engine
         if engine is None or engine.done.is_set():
             return

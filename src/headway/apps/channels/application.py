@@ -109,6 +109,9 @@ class Channels:
     async def start(self) -> None:
         self._rescanning = asyncio.create_task(self._rescan())
 
+    def stop_waiting(self) -> None:
+        self.gateway.send_home()
+
     async def stop(self) -> None:
         await self.gateway.stop()
         self._rescanning.cancel()

@@ -17,7 +17,7 @@ class Bucket:
         self.level = level
 
     def fill(self, passed_s: float, rate: float, brim: float) -> None:
-        self.level = max(-DEEPEST_S * rate, min(brim, self.level + passed_s * rate))
+        self.level = min(brim, self._owed(rate) + passed_s * rate)
 
     def take(self, amount: float) -> None:
         self.level -= amount
@@ -27,5 +27,8 @@ class Bucket:
         self.level = min(self.level, 0.0)
 
     def full_in_s(self, rate: float, brim: float) -> float:
-        missing = brim - self.level
+        missing = brim - self._owed(rate)
         return 0.0 if missing <= ALMOST else missing / max(rate, 1e-3)
+
+    def _owed(self, rate: float) -> float:
+        return max(-DEEPEST_S * rate, self.level)

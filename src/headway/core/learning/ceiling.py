@@ -19,6 +19,7 @@ NEVER = -1e9
 START_PER_S = 1.0  # calls, when nothing is known
 DOUBLES_S = 10.0  # the first time
 DOUBLES_AGAIN_S = 40.0  # above a ceiling that was known
+MOST_DOUBLED = 64.0  # times in a row; what was shown is less long before that
 MARGIN = 0.02
 MOST_MARGIN = 0.08
 MORE_MARGIN = 0.015
@@ -195,7 +196,8 @@ class Ceiling:
         else:
             doubles_s, ahead = (DOUBLES_S, 1.8) if self.top is None else (DOUBLES_AGAIN_S, 1.5)
             shown = ahead * sight.mean + START_PER_S * piece
-            self.rate = min(self.rate * 2 ** (grown_s / doubles_s), max(self.rate, shown))
+            grown = 2.0 ** min(MOST_DOUBLED, grown_s / doubles_s)
+            self.rate = min(self.rate * grown, max(self.rate, shown))
 
     def _cruise(self, sight: Sight) -> None:
         assert self.top is not None

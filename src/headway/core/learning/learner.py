@@ -326,6 +326,7 @@ class Learner(Knowledge):
         if self.tokens is not None and other.tokens is not None:
             self.tokens.ring = other.tokens.ring
         self.guard, self.diary = other.guard, other.diary
+        self.hold = other.hold  # whoever was told to wait waits, and the test that is out is known
         if self._at is not None:
             self.diary.note(self._at, self.beliefs(), "settings")
             self.look(self._at)

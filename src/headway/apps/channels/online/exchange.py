@@ -36,7 +36,7 @@ from headway.apps.channels.directory import Entry
 from headway.apps.channels.money.billing import ONLINE, Usage, bill_of, usage_of
 from headway.apps.channels.online.failing import Failure, is_failure, last_word
 from headway.apps.channels.online.streaming import Client, ClientGone, Count, Events, passed
-from headway.apps.channels.online.waiting import USUAL_S, Passage
+from headway.apps.channels.online.waiting import USUAL_S, Passage, stopping
 from headway.core import Outcome
 from headway.core.change import Refusal
 from headway.errors import EngineStopped
@@ -165,9 +165,11 @@ class Exchange(Response):
         except ClientGone:
             pass
         except asyncio.CancelledError:
-            if not self._gone:
+            if not self._gone and not self._site.stopping:
                 raise
             task.uncancel()
+            if not self._gone:  # the server stops, and has waited for this as long as it may
+                await self._break_off(client, scope, receive, send)
         except Exception as error:
             if client.started:
                 client.cut_off()
@@ -180,6 +182,12 @@ class Exchange(Response):
             self._gateway.under_way -= 1
             self._gateway.bytes_under_way -= self._asked.size
             self._passage.leave()
+
+    async def _break_off(self, client: Client, scope: Scope, receive: Receive, send: Send) -> None:
+        if client.started:
+            client.cut_off()
+        else:
+            await answer(stopping(), scope["path"])(scope, receive, send)
 
     async def _answer(self, client: Client) -> None:
         codes = [each.code for each in self._asked.channels]
@@ -206,9 +214,9 @@ class Exchange(Response):
         places = tuple(code for code in self._asked.places() if self._serving(code) is not None)
         last = self._failures[-1] if self._failures else None
         worth_it = self._refusal is not None or (last is not None and last.may_pass)
-        return bool(
-            places and worth_it and left_s > 0 and await self._passage.line_up(places, left_s)
-        )
+        if not places or not worth_it or left_s <= 0:
+            return False
+        return await self._passage.line_up(places, left_s, self._gateway.line)
 
     async def _attempt(self, client: Client) -> bool:
         """Whether that was the answer."""

@@ -20,7 +20,7 @@ from headway.apps.channels.money.billing import Billing, tokens_of
 from headway.apps.channels.online.exchange import Asked, Exchange
 from headway.apps.channels.online.failing import bad_key
 from headway.apps.channels.online.waiting import HEADER as WAIT
-from headway.apps.channels.online.waiting import wait_said
+from headway.apps.channels.online.waiting import Line, wait_said
 
 TENANT = "x-headway-tenant"
 MOST_AT_ONCE = 5_000  # calls that are under way or wait in line
@@ -37,6 +37,7 @@ class Gateway:
         self._caller: Caller | None = None
         self.under_way = 0
         self.bytes_under_way = 0
+        self.line = Line()
 
     @property
     def caller(self) -> Caller:
@@ -49,6 +50,12 @@ class Gateway:
         caller, self._caller = self._caller, None
         if caller is not None:
             await caller.close()
+
+    def send_home(self) -> None:
+        """The server is to stop. Calls that wait in line are refused; those that were passed on may
+        end. From any thread.
+        """
+        self.line.dissolve()
 
     def entry(self, code: str) -> Entry | None:
         return self._directory.get(code)

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from headway.api.problems import Problem
@@ -26,6 +26,7 @@ HEADER = "x-headway-wait"
 LONGEST_S = 600.0
 USUAL_S = 30.0  # where a channel waits by itself
 LATE = Answer("late")
+HOME = Answer("stopping")
 NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
@@ -44,6 +45,35 @@ def wait_said(header: str | None) -> float | None:
             kind="wrong-wait",
         )  # fmt: skip
     return seconds
+
+
+def stopping() -> Problem:
+    return Problem(503, "the server is stopping; ask again when it is back", kind="unavailable",
+                   headers={"Retry-After": "1"})  # fmt: skip
+
+
+class Line:
+    """All calls of this server that wait in line."""
+
+    def __init__(self) -> None:
+        self._waiters: set[LoopFuture] = set()
+        self._dissolved = False
+
+    @contextmanager
+    def join(self, waiter: LoopFuture) -> Iterator[None]:
+        self._waiters.add(waiter)
+        try:
+            if self._dissolved:  # looked at last, so that nobody is forgotten
+                raise stopping()
+            yield
+        finally:
+            self._waiters.discard(waiter)
+
+    def dissolve(self) -> None:
+        """Nobody waits any more, and nobody will. From any thread."""
+        self._dissolved = True
+        for waiter in self._waiters.copy():
+            waiter.set_result(HOME)
 
 
 class Passage:
@@ -83,7 +113,7 @@ class Passage:
         self.upstream = found.upstream
         return None
 
-    async def line_up(self, upstreams: tuple[str, ...], wait_s: float) -> bool:
+    async def line_up(self, upstreams: tuple[str, ...], wait_s: float, line: Line) -> bool:
         """Wait for one of these. False: the time is over."""
         wish = Wish(
             kind=OWN, upstreams=upstreams, tenant=self._tenant, lane=LANE, cost=self._cost,
@@ -97,9 +127,12 @@ class Passage:
 
         try:
             # The desk looks at the time itself, unless the store is away.
-            answer: Answer = await self._hear(waiter, ask, wait_s + ANSWER_S)
+            with line.join(waiter):
+                answer: Answer = await self._hear(waiter, ask, wait_s + ANSWER_S)
         except Refused:
             return False  # as many wait there as may
+        if answer is HOME:
+            raise stopping()
         if answer.permit is None:
             self.leave(Outcome.returned())
             return False
