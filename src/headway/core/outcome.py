@@ -48,6 +48,7 @@ class Outcome:
     )
     error: str = ""
     rates: RateHeaders | None = None  # what its rate-limit headers said
+    cost: float | None = None  # what it really took, such as tokens; None: as was expected
 
     @classmethod
     def ok(cls, *, status: int | None = None, hit_at: float | None = None) -> Outcome:

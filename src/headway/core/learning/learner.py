@@ -57,6 +57,7 @@ class Answer:
     retry_after_s: float | None = None
     rates: RateHeaders | None = None
     latency_s: float | None = None  # None: it says nothing about how fast the upstream is
+    cost: float | None = None  # None: as was expected
 
 
 class Learner(Knowledge):
@@ -89,6 +90,10 @@ class Learner(Knowledge):
         self.in_flight -= 1
         if call.tests:
             self.hold.test_out = False
+        if answer.cost is not None:
+            if self.tokens is not None:
+                self.tokens.corrected(call.sent_at, call.cost - answer.cost)
+            call.cost = answer.cost
         cause = self._hear_headers(call, answer.rates)
         if answer.said is Said.WELL:
             cause = self._well(now, call, answer.latency_s) or cause

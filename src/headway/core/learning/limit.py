@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 INF = float("inf")
 DAY_S = 86_400.0
 KEPT_S = 30 * DAY_S  # after the last call, what was learned is forgotten
+UNAUTHORISED = 401
 UNTAUGHT_KEPT_S = 3600.0  # nothing was learned: a flood of names must not stay
 
 
@@ -184,7 +185,8 @@ class Learning(Limit):
 
 def answer_of(outcome: Outcome, latency_s: float | None) -> Answer:
     """What an outcome says to the learner. A 5xx says that the upstream is unwell, not that it is
-    full; a refusal of one tenant says nothing about the others.
+    full; a refusal of one tenant says nothing about the others, and one of a key nothing about
+    rates.
     """
     status, rates = outcome.status, outcome.rates
     retry_after_s = outcome.retry_after_s
@@ -196,7 +198,7 @@ def answer_of(outcome: Outcome, latency_s: float | None) -> Answer:
     elif outcome.kind is Kind.PUSHBACK:
         if status is not None and status >= 500:
             said = Said.FAULT
-        elif outcome.scope is Scope.UPSTREAM:
+        elif outcome.scope is Scope.UPSTREAM and status != UNAUTHORISED:
             said = Said.BANNED if outcome.ban else Said.REFUSED
     elif outcome.kind is Kind.FAILED:
         if outcome.upstream_fault:
@@ -205,4 +207,4 @@ def answer_of(outcome: Outcome, latency_s: float | None) -> Answer:
             said, latency_s = Said.WELL, None  # it answered, if not with what was hoped for
     if said is Said.WELL or said is Said.NOTHING:
         retry_after_s = None
-    return Answer(said, retry_after_s, rates, latency_s)
+    return Answer(said, retry_after_s, rates, latency_s, outcome.cost)

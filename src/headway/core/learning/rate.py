@@ -172,6 +172,11 @@ class Rate:
     def forgotten(self, sent_at: float, amount: float) -> None:
         self.ring.forget(sent_at, amount)
 
+    def corrected(self, sent_at: float, saved: float) -> None:
+        """A call took so much less than was expected, or more, if this is below 0."""
+        self.ring.forget(sent_at, saved)
+        self.bucket.take(-saved)
+
     def went_well(self, now: float) -> None:
         ring, ceiling, last = self.ring, self.ceiling, self.last
         self.well_minute.add(now, ring.minute)

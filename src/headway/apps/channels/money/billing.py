@@ -5,11 +5,13 @@ call. Money is counted in billionths, so that sums are exact.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from headway.api.metrics import Counts
 from headway.apps.channels.channel import NANO, Channel
 from headway.apps.channels.tables import ADD_BILL
+from headway.core import Kind, Outcome
 from headway.engine.brain import Brain
 
 ONLINE, QUEUED, BATCH = "online", "queued", "batch"
@@ -23,6 +25,12 @@ class Usage(NamedTuple):
     input_tokens: int
     output_tokens: int
     estimated: bool = False
+
+    def told_in(self, outcome: Outcome) -> Outcome:
+        """The outcome with what the call has really taken, if somebody has counted."""
+        if self.estimated or outcome.kind is not Kind.OK:
+            return outcome
+        return replace(outcome, cost=float(self.input_tokens + self.output_tokens))
 
 
 class Bill(NamedTuple):

@@ -122,7 +122,7 @@ class Attempt:
         asked, bill_id = self._asked, f"online:{uuid4().hex}"
 
         def close(now: float) -> None:
-            self._passage.end(outcome, now)
+            self._passage.end(outcome if usage is None else usage.told_in(outcome), now)
             if usage is not None:
                 bill = bill_of(
                     bill_id, self.channel, usage, kind=ONLINE, tenant=asked.tenant,

@@ -107,7 +107,8 @@ class Passage:
 
         found = await self._hear(waiter, ask, ANSWER_S)
         if found is LATE:
-            raise EngineStopped("the engine does not answer; try again")
+            why = self._engine.brain.trouble or "it is busy"
+            raise EngineStopped(f"the engine does not answer: {why}; try again")
         if isinstance(found, Refusal):
             return found
         self.upstream = found.upstream

@@ -22,7 +22,15 @@ from headway.apps.channels.calling import (
 )
 from headway.apps.channels.channel import route_of
 from headway.apps.channels.directory import Directory, Entry
-from headway.apps.channels.money.billing import BATCH, QUEUED, Billing, bill_of, tokens_of, usage_of
+from headway.apps.channels.money.billing import (
+    BATCH,
+    QUEUED,
+    Billing,
+    Usage,
+    bill_of,
+    tokens_of,
+    usage_of,
+)
 from headway.apps.channels.tables import PUT_ANSWER
 from headway.core import Kind, Outcome, RetryPolicy
 from headway.core.change import Change
@@ -101,15 +109,17 @@ class QueuedCalls:
             return Answered(outcome_of_error(error))
         now = self._the_brain().clock.now()
         outcome = outcome_of_answer(answer.status, answer.headers, answer.body, now)
-        if outcome.kind is not Kind.PUSHBACK:
-            keep = partial(self._keep, job.id, job.fence, job.tenant, entry, endpoint, answer,
-                           batch, line, custom_id, len(sent))  # fmt: skip
-            job.with_end(keep)
-        return Answered(outcome)
+        if outcome.kind is Kind.PUSHBACK:
+            return Answered(outcome)
+        usage = usage_of(answer.json(), len(sent))
+        keep = partial(self._keep, job.id, job.fence, job.tenant, entry, endpoint, answer, usage,
+                       batch, line, custom_id)  # fmt: skip
+        job.with_end(keep)
+        return Answered(usage.told_in(outcome))
 
     def _keep(
         self, number: int, fence: int, tenant: str, entry: Entry, endpoint: str, answer: Answer,
-        batch: str | None, line: int, custom_id: str, sent: int, now: float,
+        usage: Usage, batch: str | None, line: int, custom_id: str, now: float,
     ) -> None:  # fmt: skip
         """The answer and what it cost, in the transaction that ends the attempt."""
         text = answer.body.decode("utf-8", "replace")
@@ -117,7 +127,6 @@ class QueuedCalls:
         self._the_brain().write(PUT_ANSWER, row)
         if batch is None and self.kept is not None:
             self.kept(now)
-        usage = usage_of(answer.json(), sent)
         if answer.status < 300 or not usage.estimated:
             self._billing.charge(
                 bill_of(
