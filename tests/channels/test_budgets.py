@@ -223,3 +223,18 @@ def test_after_a_restart_nothing_has_changed(world: Spending, tenant: str) -> No
     world.forbid_nothing(tenant)
     world.run_for(60)
     assert states(handles) == ["completed"] * 3
+
+
+def test_a_gate_that_was_opened_by_hand_is_closed_by_the_next_bill(world: Spending) -> None:
+    world.allow("acme", 1)
+    handles = [world.ask("acme") for _ in range(5)]
+    world.run_for(60)
+    assert states(handles).count("completed") == 1
+    gates = world._engine.brain.core.gates
+    world._engine.ask(lambda now: gates.open("upstream", "c1", now, tenant="acme")).result(0)
+    world.run_for(600)
+    assert states(handles).count("completed") == 2
+    waits = next(each for each in handles if each.state == "queued")
+    assert waits.explain().detail == "the budget of 0.002 USD for November 2026 is used up"
+    events = [each.event for each in world.app.store.events(0, 10_000)]
+    assert events.count("budget_used_up") == 1

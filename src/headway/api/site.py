@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -86,7 +87,8 @@ class Site:
         self.stopping = False
         self.takers = 0  # requests for work that wait
         self.slot_waiters = 0  # requests for a slot that wait
-        self._waiting = 0  # requests that wait for the end of a job
+        # Requests that wait for the end of a job: how long they may, and the loop that knows.
+        self._waiting: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
         self.error: BaseException | None = None  # why it cannot go on
         self._counted: dict[str | None, tuple[float, list[tuple[str, str, int]]]] = {}
 
@@ -154,6 +156,9 @@ class Site:
         """
         self.stopping = True
         self.hub.end()
+        for loop in set(self._waiting.copy().values()):
+            with suppress(RuntimeError):  # it is closed, so nobody waits
+                loop.call_soon_threadsafe(self._end_patience)
         for each in self.applications:
             each.stop_waiting()
         engine = self.app.engine
@@ -166,6 +171,11 @@ class Site:
             brain.slots.send_home(now)
 
         engine.ask(send_home)
+
+    def _end_patience(self) -> None:
+        for end in self._waiting:
+            if not end.expired():
+                end.reschedule(0.0)
 
     # ------------------------------------------------------------------ jobs
 
@@ -223,18 +233,24 @@ class Site:
             raise Problem(403, "your token is bound to another tenant", kind="tenant")
         return replace(query, tenant=principal.tenant)
 
-    @contextmanager
-    def patience(self) -> Iterator[None]:
-        """Around what waits long: such requests may not take the places of all others."""
+    @asynccontextmanager
+    async def patience(self) -> AsyncIterator[None]:
+        """Around what waits long: such requests may not take the places of all others, and wait no
+        longer when the server is to stop. A TimeoutError inside ends the wait.
+        """
         limit = min(self.config.max_takers, max(1, self.config.max_requests // 2))
-        if self._waiting >= limit:
+        if len(self._waiting) >= limit:
             raise Problem(503, f"{limit} requests wait for jobs already; ask without waiting",
                           kind="busy", headers={"Retry-After": "1"})  # fmt: skip
-        self._waiting += 1
-        try:
-            yield
-        finally:
-            self._waiting -= 1
+        with suppress(TimeoutError):
+            async with asyncio.timeout(None) as end:
+                self._waiting[end] = asyncio.get_running_loop()
+                try:
+                    if self.stopping:  # looked at last, so that nobody is forgotten
+                        end.reschedule(0.0)
+                    yield
+                finally:
+                    del self._waiting[end]
 
     def page(self, query: Query, page: int, size: int) -> tuple[list[Job], int]:
         query = replace(query, limit=size, offset=(page - 1) * size)

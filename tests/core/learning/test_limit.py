@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -12,6 +14,7 @@ from headway.core.learning.learner import Said
 from headway.core.learning.limit import answer_of
 from headway.core.memory import dump, load
 from headway.core.outcome import Kind, Scope
+from headway.core.rate_headers import parse_rate_headers
 
 
 def core_with(rule: LearnRule | None = None) -> Core:
@@ -181,6 +184,7 @@ def test_a_gate_that_never_saw_a_call_can_be_swept() -> None:
         (Outcome.ok(status=200), Said.WELL),
         (Outcome.pushback(status=429), Said.REFUSED),
         (Outcome.pushback(status=403, ban=True), Said.BANNED),
+        (Outcome.pushback(status=401, ban=True), Said.NOTHING),
         (Outcome.pushback(status=429, scope=Scope.TENANT), Said.NOTHING),
         (Outcome.pushback(status=503), Said.FAULT),
         (Outcome.failed(status=500, upstream_fault=True), Said.FAULT),
@@ -222,3 +226,92 @@ def test_what_outsiders_report_is_heard() -> None:
     submit(core, 1, 11.0)
     assert core.admit(11.0) == []
     assert len(core.admit(45.0)) == 1
+
+
+# ---------------------------------------------------------------------- while calls are under way
+
+
+def test_new_settings_do_not_end_a_wait_that_was_told() -> None:
+    core = core_with()
+    submit(core, 2)
+    (permit,) = core.admit(0.0)
+    finish(core, permit, Outcome.pushback(status=429, retry_after_s=60.0), 0.5)
+    for at, rule in ((1.0, LearnRule(pin_rpm=600)), (2.0, LearnRule(max_rpm=600))):
+        core.gates.declare("upstream", "api", GatePolicy(learn=rule), at)
+        assert learning(core).opens_at >= 60.5
+    assert core.admit(59.0) == []
+    assert len(core.admit(62.0)) == 1
+    core.gates.declare("upstream", "api", GatePolicy(learn=LearnRule(hint_rpm=600)), 62.5)
+    assert core.admit(63.0) == [], "the call that tests is still out"
+
+
+@pytest.mark.parametrize(("rule", "calls"), [(LearnRule(max_rpm=0.01), 50), (LearnRule(), 11_000)])
+def test_online_calls_of_one_moment_hold_queued_work_back_for_a_bounded_time(
+    rule: LearnRule, calls: int
+) -> None:
+    core = core_with(rule)
+    for number in range(calls):
+        ticket = Ticket(f"online-{number}", upstreams=("api",), traffic=Traffic.ONLINE)
+        permit = core.call(ticket, 0.0)
+        assert isinstance(permit, Permit)
+        finish(core, permit, Outcome.ok(status=200), 0.0)
+    assert learning(core).opens_at < 6_000
+    submit(core, 1, 0.0)
+    assert len(core.admit(1_000_000.0)) == 1
+
+
+RULES = [
+    LearnRule(), LearnRule(pin_rpm=600), LearnRule(max_rpm=30), LearnRule(hint_concurrency=3),
+    LearnRule(pin_tpm=1_000), None,
+]  # fmt: skip
+ABSURD = [
+    {}, {"retry-after": "-1"}, {"retry-after": "1e308"}, {"retry-after": "9" * 18},
+    {"x-ratelimit-limit-requests": "0", "x-ratelimit-remaining-requests": "5"},
+    {"x-ratelimit-limit-requests": "5", "x-ratelimit-remaining-requests": "9" * 18},
+    {"x-ratelimit-limit-tokens": "0.0001", "x-ratelimit-reset-tokens": "9" * 12},
+    {"x-ratelimit-limit-requests": "1" * 15, "x-ratelimit-reset-requests": "0"},
+]  # fmt: skip
+ANSWERS = [
+    Outcome.ok(status=200), Outcome.pushback(status=429), Outcome.pushback(status=503),
+    Outcome.pushback(status=403, ban=True), Outcome.pushback(status=429, retry_after_s=1e300),
+    Outcome.failed("no", upstream_fault=True), Outcome.cancelled(), Outcome.returned(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_is_set_said_and_reset_meanwhile_no_call_is_counted_twice_or_for_ever(
+    seed: int,
+) -> None:
+    random, core, now = Random(seed), core_with(), 1.7e9
+    out: list[Permit] = []
+    for number in range(300):
+        what = random.random()
+        ticket = Ticket(number, upstreams=("api",), cost=random.choice([0.0, 1.0, 1e9]),
+                        traffic=random.choice([Traffic.ONLINE, Traffic.NORMAL]))  # fmt: skip
+        if what < 0.4 and ticket.traffic is Traffic.ONLINE:
+            permit = core.call(ticket, now)
+            out += [permit] if isinstance(permit, Permit) else []
+        elif what < 0.4:
+            core.submit(ticket, now)
+        elif what < 0.75 and out:
+            rates = parse_rate_headers(random.choice(ABSURD), now)
+            outcome = replace(random.choice(ANSWERS), rates=rates)
+            finish(core, out.pop(random.randrange(len(out))), outcome, now)
+        elif what < 0.85:
+            policy = GatePolicy(learn=random.choice(RULES))
+            core.gates.declare("upstream", "api", policy, now)
+        elif what < 0.9:
+            for limit in core.gate("upstream", "api").limits:
+                assert isinstance(limit, Learning)
+                limit.reset(now)
+        else:
+            now += random.choice([0.01, 1.0, 61.0, 3_600.0, 1e8])
+        out += core.admit(now)
+        gate = core.gate("upstream", "api")
+        out = [permit for permit in out if permit.fence in gate.leases]  # some are lost
+        for limit in gate.limits:
+            assert isinstance(limit, Learning)
+            assert 0 <= limit.learner.in_flight == sum(limit.in_flight) <= len(out)
+            assert limit.cap >= 1
+            assert limit.in_flight.queued or not limit.learner.hold.test_out
+            assert len(json.dumps(limit.dump())) < 2_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -191,7 +190,7 @@ async def get_job(
 ) -> Response:
     row = await asyncio.to_thread(site.job, id, principal)
     if wait_s and row.finished_at is None:
-        with site.patience(), suppress(TimeoutError):
+        async with site.patience():
             await site.app.handle(row.id).await_end(wait_s)
     return Reply(await asyncio.to_thread(task_view, site, id, principal))
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from headway.apps.channels.calling import KEY_REFUSED
 from headway.apps.channels.channel import Channel, about_key, route_of
 from headway.apps.channels.tables import DROP_CHANNEL, PUT_CHANNEL
 from headway.engine.brain import Brain
@@ -18,6 +19,7 @@ from headway.store import Store
 
 UPSTREAM = "upstream"
 API, FILE = "api", "file"
+KEY_REFUSALS = tuple(f"{status} ban" for status in sorted(KEY_REFUSED))  # so gates say it
 SELECT = (
     "select code, sealed_key, settings, source, created_at, updated_at from llm_channels "
     "order by code"
@@ -144,12 +146,20 @@ class Directory:
         models_before = set(self.models)
         self._take((*(e for e in self.entries.values() if e.channel.code != channel.code), entry))
         if before is None or before.key != key:
-            brain.core.gates.open(UPSTREAM, channel.code, now)  # another key may be welcome
+            self._welcome(channel.code, now)
         self._lead_nowhere(models_before, now)
         self.settle(now)
         what = "channel_add" if before is None else "channel_change"
         brain.record(now, what, subject=f"channel:{channel.code}", detail=settings)
         return entry
+
+    def _welcome(self, code: str, now: float) -> None:
+        """There is another key. What the provider has closed for the one before is open again; what
+        an operator has closed is not.
+        """
+        gates = self._the_brain().core.gates
+        if gates.get(UPSTREAM, code).door.closed_why.startswith(KEY_REFUSALS):
+            gates.open(UPSTREAM, code, now)
 
     def remove(self, code: str, now: float) -> bool:
         """False: there is no such channel. What runs there may end."""

@@ -190,7 +190,9 @@ class Budgets:
                 counts = True
         if counts:
             held = self._held(bill.tenant, now)
-            if (None if held is None else held.why) != self._told.get(bill.tenant):
+            news = (None if held is None else held.why) != self._told.get(bill.tenant)
+            # Somebody may have opened a gate by hand; whoever is to spend more raises the budget.
+            if news or (held is not None and not self._is_held(bill.tenant, held.until)):
                 self._hold(bill.tenant, now)
 
     def look_again(self, now: float) -> None:
@@ -255,6 +257,13 @@ class Budgets:
         if self._told.get(tenant) != held.why:
             self._told[tenant] = held.why
             brain.record(now, "budget_used_up", subject=subject_of(tenant), detail=held.why)
+
+    def _is_held(self, tenant: str, until: float) -> bool:
+        gates = self._the_brain().core.gates
+        return all(
+            gates.get(UPSTREAM, code, tenant=tenant).door.closed_until >= until
+            for code in self._directory.entries
+        )
 
     def _open(self, account: Account, now: float) -> None:
         self._the_brain().core.gates.open(UPSTREAM, account.shares.name, now, tenant=account.name)

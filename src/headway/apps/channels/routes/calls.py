@@ -214,7 +214,7 @@ async def get_call(
 ) -> Response:
     row = await asyncio.to_thread(own_call, site, id, principal)
     if wait_s and row.finished_at is None:
-        with site.patience(), suppress(TimeoutError):
+        async with site.patience():
             await site.app.handle(row.id).await_end(wait_s)
     return Reply(await asyncio.to_thread(shown, site, id, principal))
 
