@@ -271,18 +271,22 @@ def test_there_are_only_so_many_takers_and_waiters(small: Server) -> None:
     take = b'{"types": ["nothing-of-this"], "wait_ms": 60000}'  # as long as the test may take
     with Api(small.url) as api, ExitStack() as stack:
         id = api.enqueue("waited-for")
-        for _ in range(2):
-            wire = stack.enter_context(Wire(small.url))
-            head = wire.head("POST", "/api/work/take", content_length=str(len(take)))
-            wire.send(head + b"\r\n" + take)
-            wire = stack.enter_context(Wire(small.url))
-            wire.send(wire.head("GET", f"/api/jobs/{id}?wait_s=60") + b"\r\n")
 
-        def refused(method: str, path: str, body: bytes = b"") -> bool:
+        def come(method: str, path: str, body: bytes = b"") -> None:
+            wire = stack.enter_context(Wire(small.url))
+            length = {"content_length": str(len(body))} if body else {}
+            wire.send(wire.head(method, path, **length) + b"\r\n" + body)
+
+        def full(method: str, path: str, body: bytes, others: tuple[str, bytes]) -> bool:
             answer = send(small.url, method, path, body)
-            return answer.status == 503 and is_problem(answer, 503, "busy")
+            if answer.status == 503:
+                return is_problem(answer, 503, "busy")
+            come(method, *others)  # more of them wait, as long as there is a place
+            return False
 
-        eventually(lambda: refused("POST", "/api/work/take", take.replace(b"60000", b"0")))
-        eventually(lambda: refused("GET", f"/api/jobs/{id}?wait_s=0.01"))
+        brief = take.replace(b"60000", b"0")
+        eventually(lambda: full("POST", "/api/work/take", brief, ("/api/work/take", take)))
+        waits = f"/api/jobs/{id}?wait_s="
+        eventually(lambda: full("GET", f"{waits}0.01", b"", (f"{waits}60", b"")))
         assert send(small.url, "GET", f"/api/jobs/{id}").status == 200
         api.post(f"/api/jobs/{id}/cancel")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.sim.world import World
 
-SEEDS, STEPS, CHUNK = 40, 5_000, 10
+SEEDS, STEPS, CHUNK = 28, 5_000, 7
 
 
 def run(seed: int, steps: int) -> World:
