@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headway import App, Fail, Job, job
-from headway.core import IllegalTransition
+from headway.core import IllegalTransition, Outcome, State
 from headway.errors import EngineStopped, UnknownJob
 from headway.testing import World
 from tests.engine.kit import Diary, check_trail, states, takes, trail
@@ -412,3 +412,21 @@ def test_what_needs_an_engine_says_so(app: App, diary: Diary) -> None:
             handle.explain()
         with pytest.raises(EngineStopped, match="slot needs an engine"):
             app.slot("x")
+
+
+def test_a_cancel_in_the_turn_that_ends_the_job_is_too_late_and_hears_so(app: App) -> None:
+    @app.job()
+    async def work() -> None:
+        await takes(10)
+
+    with World(app) as world:
+        handle = work.enqueue()
+        world.run_for(1)
+        assert app.engine is not None
+        brain = app.engine.brain
+        permit = brain.core.tickets[handle.id].permit
+        assert permit is not None
+        brain.finished(handle.id, permit.fence, Outcome.ok(), None)
+        with pytest.raises(IllegalTransition) as refusal:
+            app.cancel(handle.id)  # in one turn with that end
+        assert refusal.value.state is State.COMPLETED

@@ -146,7 +146,7 @@ class Controls:
         if ticket is not None:
             return ticket
         brain = self._brain
-        state = brain.insist(lambda: brain.store.states([id])).get(id)
+        state = self._ended_now(id) or brain.insist(lambda: brain.store.states([id])).get(id)
         if state is None:
             raise UnknownJob(f"there is no job {id}; it never existed, or its record was purged")
         if State(state) not in TERMINAL:
@@ -156,6 +156,13 @@ class Controls:
         if event is not None and State(state) in TERMINAL:
             raise IllegalTransition(State(state), event)
         raise UnknownTicket(f"job {id} is {state}")
+
+    def _ended_now(self, id: int) -> str | None:
+        """How a job has ended in this very turn, of which the store does not know yet."""
+        for change in reversed(self._core.changes):
+            if change.ticket.id == id and change.after in TERMINAL:
+                return change.after.value
+        return None
 
     def _new(self, id: int) -> Ticket | None:
         """A job that is stored, but was not looked at yet."""
