@@ -10,7 +10,7 @@ from headway.core.gate import Gate
 from headway.core.limits import Breaker
 from headway.core.lines import Line, SharedGate
 from headway.core.order import Account
-from headway.core.outcome import Outcome, Scope
+from headway.core.outcome import BAN_TOLD_S, Outcome, Scope
 from headway.core.permit import Permit
 from headway.core.policy import OPEN, GatePolicy
 from headway.core.ticket import Ticket
@@ -22,7 +22,6 @@ INF = float("inf")
 # Where a gate learns, so many refusals in a row are the learner's business alone: it holds queued
 # work back, and an online call may well be the next one that is served.
 LEARNS_FROM = 2
-BAN_TOLD_S = 90.0  # who is told to wait longer than this is banned
 
 
 class Gatekeeper:

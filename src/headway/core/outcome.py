@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from headway.core.rate_headers import RateHeaders
 
 
+BAN_TOLD_S = 90.0  # who is told to wait longer than this is banned
+
+
 class Kind(StrEnum):
     OK = "ok"
     FAILED = "failed"

@@ -86,9 +86,6 @@ class Routes:
                     self._moving.append((ticket, led_to))
             self._brain.look_again = True
 
-    def leads_to(self, name: str) -> Names:
-        return self._leads.get(name, ())
-
     def afterwards(self, call: Callable[[float], None], now: float) -> None:
         """Do this when all tickets stand where their names lead to: at once, or in a later turn."""
         self._afterwards.append(call)

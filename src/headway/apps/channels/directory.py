@@ -50,7 +50,7 @@ class Directory:
         self._vault = vault
         self.entries: dict[str, Entry] = {}  # replaced as a whole, never changed
         self.models: dict[str, tuple[Channel, ...]] = {}  # the cheapest first
-        self.brain: Brain | None = None
+        self.brain: Brain  # from the moment that an engine is about to start
         self._changed_at = 0.0
         self.settled: list[Callable[[float], None]] = []  # who hears, in the turn, of changes
 
@@ -114,7 +114,7 @@ class Directory:
 
     def settle(self, now: float) -> None:
         """Let all names lead where they should; those of models that nobody serves, nowhere."""
-        brain = self._the_brain()
+        brain = self.brain
         leads = self.leads()
         for name, upstreams in leads.items():
             model = name.partition(":")[2]
@@ -124,7 +124,7 @@ class Directory:
 
     def put(self, channel: Channel, key: str | None, source: str, now: float) -> Entry:
         """A new channel, or other settings for one. A key of None keeps the one it has."""
-        brain = self._the_brain()
+        brain = self.brain
         before = self.entries.get(channel.code)
         if key is not None:
             SECRETS.add(key)
@@ -157,13 +157,13 @@ class Directory:
         """There is another key. What the provider has closed for the one before is open again; what
         an operator has closed is not.
         """
-        gates = self._the_brain().core.gates
+        gates = self.brain.core.gates
         if gates.get(UPSTREAM, code).door.closed_why.startswith(KEY_REFUSALS):
             gates.open(UPSTREAM, code, now)
 
     def remove(self, code: str, now: float) -> bool:
         """False: there is no such channel. What runs there may end."""
-        brain = self._the_brain()
+        brain = self.brain
         if code not in self.entries:
             return False
         brain.write(DROP_CHANNEL, (code,))
@@ -178,7 +178,7 @@ class Directory:
 
     def rescan(self, now: float) -> None:
         """Look at the store again, for another server may have changed something."""
-        brain = self._the_brain()
+        brain = self.brain
         if now == self._changed_at:
             return  # in this very turn, so the store does not know of it yet; look next time
         before, models_before = self.entries, set(self.models)
@@ -197,7 +197,7 @@ class Directory:
         """A channel is gone. Its limits hold until all jobs that stood there have moved elsewhere:
         without them, all would go at once.
         """
-        brain = self._the_brain()
+        brain = self.brain
 
         def undeclare(now: float) -> None:
             if code not in self.entries:  # nobody has added it again
@@ -209,11 +209,7 @@ class Directory:
         """Jobs of a model that has lost its last channel wait for another one."""
         for model in models_before - set(self.models):
             why = f"no channel serves {model}"
-            self._the_brain().routes.lead(route_of(model), (), now, why=why)
-
-    def _the_brain(self) -> Brain:
-        assert self.brain is not None, "no engine has started"
-        return self.brain
+            self.brain.routes.lead(route_of(model), (), now, why=why)
 
 
 def _price(channel: Channel) -> float:

@@ -21,12 +21,12 @@ from headway.core.learning.knowledge import Knowledge
 from headway.core.learning.rate import Rate
 from headway.core.learning.refusal import Cause
 from headway.core.learning.rule import LearnRule
+from headway.core.outcome import BAN_TOLD_S
 
 if TYPE_CHECKING:
     from headway.core.rate_headers import RateHeaders
 
 INF = float("inf")
-BAN_TOLD_S = 90.0  # who is told to wait longer than this is banned
 SHORTEST_LOOK_S = 0.05
 
 

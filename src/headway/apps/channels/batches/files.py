@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from secrets import token_hex
 from typing import Any, NamedTuple
 
-from headway.apps.channels.tables import FILE_PARTS, FILES
+from headway.apps.channels.tables import DROP_FILE, FILES, PUT_FILE, PUT_PART
 from headway.store import Store
 from headway.store.tables import Write
 
@@ -140,11 +140,11 @@ class Files:
 
     def add(self, file: StoredFile) -> None:
         """It is whole, and may be seen."""
-        self._store.write([(FILES.put(), [tuple(file)])])
+        self._store.write([(PUT_FILE, [tuple(file)])])
 
     def drop(self, *ids: str) -> None:
         some = [(id,) for id in ids]
-        self._store.write([(FILES.drop(), some), (DROP_PARTS, some)])
+        self._store.write([(DROP_FILE, some), (DROP_PARTS, some)])
 
     def drop_old(self, now: float, used: set[str]) -> int:
         """Delete files whose time is over, and what was never written to its end. Those that are
@@ -187,7 +187,7 @@ class Writer:
         """Take the place. What an attempt before has left there goes."""
         self._begun = True
         place = tuple(self.file._replace(bytes=BEING_WRITTEN))
-        self._store.write([(FILES.put(), [place]), (DROP_PARTS, [(self.file.id,)])])
+        self._store.write([(PUT_FILE, [place]), (DROP_PARTS, [(self.file.id,)])])
 
     def add(self, data: bytes) -> bool:
         """True: it is time to `flush`."""
@@ -209,7 +209,7 @@ class Writer:
         text = "".join(self._pieces)
         self._pieces, self._size = [], 0
         if text:
-            self._store.write([(FILE_PARTS.put(), [(self.file.id, self._parts, text)])])
+            self._store.write([(PUT_PART, [(self.file.id, self._parts, text)])])
             self._parts += 1
 
     def finish(self) -> StoredFile:
@@ -224,4 +224,4 @@ class Writer:
     def give_up(self) -> None:
         """Leave nothing behind."""
         if self._begun:
-            self._store.write([(FILES.drop(), [(self.file.id,)]), (DROP_PARTS, [(self.file.id,)])])
+            self._store.write([(DROP_FILE, [(self.file.id,)]), (DROP_PARTS, [(self.file.id,)])])

@@ -17,7 +17,7 @@ import msgspec
 from headway.apps.channels.batches.files import KEPT_S, StoredFile
 from headway.apps.channels.batches.tally import Tally, counted
 from headway.apps.channels.queue.jobs import LANE
-from headway.apps.channels.tables import BATCHES, FILES
+from headway.apps.channels.tables import BATCHES, DROP_FILE, PUT_BATCH, PUT_FILE
 from headway.core import State
 from headway.core.change import Change
 from headway.engine.brain import Brain
@@ -137,7 +137,7 @@ class Batches:
     def __init__(self, app: App) -> None:
         self._app = app
         self._store = app.store
-        self._brain: Brain | None = None
+        self.brain: Brain  # from the moment that an engine is about to start
         self._open: dict[int, OpenBatch] = {}  # by number; changed in the turn only
         self._tidies_at = 0.0
 
@@ -183,7 +183,7 @@ class Batches:
 
     def meet(self, brain: Brain) -> None:
         """An engine is about to start: go on with what the last one has left."""
-        self._brain = brain
+        self.brain = brain
         names = ", ".join(f"'{status.value}'" for status in OPEN)
         rows = self._store.rows(f"select {COLUMNS} from llm_batches where status in ({names})")
         self._open = {}
@@ -214,7 +214,7 @@ class Batches:
 
     def create(self, row: StoredBatch, now: float) -> StoredBatch:
         """It is there, and so is the job that reads it. NoSuchFile: its file was just deleted."""
-        brain = self._the_brain()
+        brain = self.brain
         found = brain.insist(
             lambda: self._store.rows(
                 "select 1 from llm_files where id = ? and bytes >= 0", (row.input_file,)
@@ -247,7 +247,7 @@ class Batches:
         each = self._open.get(number)
         if each is None or each.row.status != Status.IN_PROGRESS or each.row.planned != start:
             return False
-        self._the_brain().batch.jobs.extend(jobs)
+        self.brain.batch.jobs.extend(jobs)
         each.tally.planned += len(jobs)
         self._put(each, each.row._replace(planned=each.tally.planned))
         return True
@@ -285,7 +285,7 @@ class Batches:
         if each is None or each.row.status == Status.FINALIZING:
             raise WrongState("over" if each is None else each.row.status)
         if each.row.status != Status.CANCELLING:
-            self._the_brain().record(now, "batch_cancel", subject=f"batch:{each.row.id}")
+            self.brain.record(now, "batch_cancel", subject=f"batch:{each.row.id}")
             self._put(each, each.row.becomes(Status.CANCELLING, now))
             self._enqueue(CANCEL, each.row, now)
             self._look(each, now)
@@ -302,7 +302,7 @@ class Batches:
         made = [file._replace(created_at=now, expires_at=now + KEPT_S)
                 for file in (output, errors) if file is not None]  # fmt: skip
         if made:
-            self._the_brain().batch.writes.append((FILES.put(), [tuple(file) for file in made]))
+            self.brain.write(PUT_FILE, *made)
         row = each.row.becomes(
             status, now, output_file=None if output is None else output.id,
             error_file=None if errors is None else errors.id,
@@ -333,8 +333,8 @@ class Batches:
         for each in self._open.values():
             if each.row.input_file == file:
                 return each.row.id
-        self._the_brain().batch.writes.append((FILES.drop(), [(file,)]))
-        self._the_brain().record(now, "file_delete", subject=f"file:{file}")
+        self.brain.write(DROP_FILE, (file,))
+        self.brain.record(now, "file_delete", subject=f"file:{file}")
         return None
 
     def in_use(self, now: float) -> set[str]:
@@ -347,7 +347,7 @@ class Batches:
 
     def _put(self, each: OpenBatch, row: StoredBatch) -> None:
         each.row = row
-        self._the_brain().batch.writes.append((BATCHES.put(), [tuple(row)]))
+        self.brain.write(PUT_BATCH, row)
         if row.over:
             self._open.pop(row.number, None)
 
@@ -364,7 +364,7 @@ class Batches:
     def _enqueue(self, type: str, row: StoredBatch, now: float, *, at: float = 0.0) -> None:
         """One of a kind for each batch: a second one is the same."""
         args = msgspec.json.encode({"batch": row.id}).decode()
-        self._the_brain().batch.jobs.append(
+        self.brain.batch.jobs.append(
             NewJob(
                 type, args, created_at=now, lane=LANE, tenant=row.tenant, batch=row.number,
                 not_before=at, unique=Unique(f"{type}:{row.id}"),
@@ -374,16 +374,12 @@ class Batches:
     def _tidy_up(self, now: float, *, at: float) -> None:
         """One that waits is enough for each of now and tomorrow."""
         key = f"{TIDY}:{'now' if at <= now else 'tomorrow'}"
-        self._the_brain().batch.jobs.append(
+        self.brain.batch.jobs.append(
             NewJob(
                 TIDY, "{}", created_at=now, lane=LANE, not_before=at,
                 unique=Unique(key, UniqueScope.QUEUED),
             )
         )  # fmt: skip
-
-    def _the_brain(self) -> Brain:
-        assert self._brain is not None, "no engine has started"
-        return self._brain
 
 
 def output_names(batch: str) -> tuple[str, str]:

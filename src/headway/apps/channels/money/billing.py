@@ -119,14 +119,13 @@ def bill_of(
 
 class Billing:
     def __init__(self) -> None:
-        self.brain: Brain | None = None
+        self.brain: Brain  # from the moment that an engine is about to start
         self.charged: list[Callable[[Bill, float], None]] = []  # who hears of each, in the turn
         self._tokens: dict[tuple[str, ...], int] = {}
         self._costs: dict[tuple[str, ...], int] = {}
 
     def charge(self, bill: Bill, now: float) -> None:
         """In the turn that ends the call."""
-        assert self.brain is not None, "no engine has started"
         self.brain.write(ADD_BILL, bill)
         for hear in self.charged:
             hear(bill, now)

@@ -100,7 +100,7 @@ class Budgets:
     def __init__(self, store: Store, directory: Directory) -> None:
         self._store = store
         self._directory = directory
-        self.brain: Brain | None = None
+        self.brain: Brain  # from the moment that an engine is about to start
         self._budgets: dict[str, tuple[Budget, ...]] = {}  # by tenant
         self._spent: dict[tuple[str, str, str], Tally] = {}
         self._told: dict[str, str] = {}  # for which reason each tenant is held
@@ -111,7 +111,7 @@ class Budgets:
         """Why a tenant may spend nothing now. None: it may."""
         if tenant not in self._budgets:
             return None
-        held = self._held(tenant, self._the_brain().clock.now())
+        held = self._held(tenant, self.brain.clock.now())
         return None if held is None else held.why
 
     def tenants(self) -> list[str]:
@@ -143,7 +143,7 @@ class Budgets:
         """An engine has started: count everything anew."""
         self._budgets.clear()
         self._spent.clear()
-        for row in self._the_brain().insist(lambda: self._store.rows(SELECT)):
+        for row in self.brain.insist(lambda: self._store.rows(SELECT)):
             self._take(Budget(*row), now)
         held = {tenant: self._held(tenant, now) for tenant in self._budgets}
         # The trail has it since then.
@@ -151,7 +151,7 @@ class Budgets:
         self.look_again(now)
 
     def put(self, budget: Budget, now: float) -> None:
-        brain = self._the_brain()
+        brain = self.brain
         self._take(budget, now)
         brain.write(PUT_BUDGET, tuple(budget))
         self._hold(budget.tenant, now)
@@ -162,7 +162,7 @@ class Budgets:
         self, tenant: str, period: str | None, currency: str | None, now: float
     ) -> list[Budget]:
         """Those of this period and currency, or all. What there was."""
-        brain = self._the_brain()
+        brain = self.brain
         gone = [
             each for each in self._budgets.get(tenant, ())
             if period in (None, each.period) and currency in (None, each.currency)
@@ -215,7 +215,7 @@ class Budgets:
 
     def _counted(self, budget: Budget, begins_at: float) -> int:
         """From the ledger, with what this very turn is about to write there."""
-        brain = self._the_brain()
+        brain = self.brain
         values = (budget.tenant, budget.currency, begins_at)
         stored = int(brain.insist(lambda: self._store.rows(SPENT, values))[0][0])
         for write, rows in brain.batch.writes:
@@ -242,7 +242,7 @@ class Budgets:
 
     def _hold(self, tenant: str, now: float) -> None:
         """Let the gates be as the budgets say."""
-        brain = self._the_brain()
+        brain = self.brain
         held = self._held(tenant, now)
         for account in self._accounts(tenant):
             if _is_ours(account) and (held is None or account.door.closed_why != held.why):
@@ -259,19 +259,19 @@ class Budgets:
             brain.record(now, "budget_used_up", subject=subject_of(tenant), detail=held.why)
 
     def _is_held(self, tenant: str, until: float) -> bool:
-        gates = self._the_brain().core.gates
+        gates = self.brain.core.gates
         return all(
             gates.get(UPSTREAM, code, tenant=tenant).door.closed_until >= until
             for code in self._directory.entries
         )
 
     def _open(self, account: Account, now: float) -> None:
-        self._the_brain().core.gates.open(UPSTREAM, account.shares.name, now, tenant=account.name)
+        self.brain.core.gates.open(UPSTREAM, account.shares.name, now, tenant=account.name)
 
     def _accounts(self, tenant: str | None = None) -> list[Account]:
         """Of a tenant, or of all, at whatever upstream: a channel may have gone meanwhile."""
         found: list[Account] = []
-        for (kind, _), gate in self._the_brain().core.admission.atlas.gates.items():
+        for (kind, _), gate in self.brain.core.admission.atlas.gates.items():
             if kind == UPSTREAM and isinstance(gate, SharedGate):
                 accounts = gate.shares.accounts
                 if tenant is None:
@@ -279,10 +279,6 @@ class Budgets:
                 elif tenant in accounts:
                     found.append(accounts[tenant])
         return found
-
-    def _the_brain(self) -> Brain:
-        assert self.brain is not None, "no engine has started"
-        return self.brain
 
 
 def _is_ours(account: Account) -> bool:

@@ -118,7 +118,7 @@ class Callbacks:
         self._store = store
         self._instance = instance
         self._client: tuple[asyncio.AbstractEventLoop, httpx2.AsyncClient] | None = None
-        self.brain: Brain | None = None
+        self.brain: Brain  # from the moment that an engine is about to start
 
     def register(self, app: App) -> None:
         app.job(type=CALLBACK, policy=POLICY)(self.run)
@@ -130,7 +130,7 @@ class Callbacks:
         ticket = change.ticket
         number: Any = ticket.id
         host = dict(ticket.labels).get(HOST)
-        self._the_brain().batch.jobs.append(
+        self.brain.batch.jobs.append(
             NewJob(
                 CALLBACK, msgspec.json.encode({"call": number}).decode(), created_at=now,
                 lane=LANE, tenant=ticket.tenant, key=key_of(number), deadline=now + DAY_S,
@@ -139,7 +139,7 @@ class Callbacks:
         )  # fmt: skip
 
     async def run(self, call: int) -> Answered:
-        now = self._the_brain().clock.now()
+        now = self.brain.clock.now()
         url, tenant, message = await asyncio.to_thread(self._message, call)
         valid = await asyncio.to_thread(self.secrets.valid, tenant, now)
         id, timestamp = f"msg_{self._instance}_{job.id}", int(now)
@@ -177,10 +177,6 @@ class Callbacks:
         if self._client is None or self._client[0] is not loop:
             self._client = (loop, guarded_client(self.allowed, timeout_s=STEP_S))
         return self._client[1]
-
-    def _the_brain(self) -> Brain:
-        assert self.brain is not None, "no engine has started"
-        return self.brain
 
 
 def key_of(call: int) -> str:

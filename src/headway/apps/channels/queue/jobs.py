@@ -74,7 +74,7 @@ class QueuedCalls:
         self._billing = billing
         self._instance = instance
         self._caller: tuple[asyncio.AbstractEventLoop, Caller] | None = None
-        self.brain: Brain | None = None
+        self.brain: Brain  # from the moment that an engine is about to start
         self.kept: Callable[[float], None] | None = None  # hears of answers to single calls
 
     def register(self, app: App, ended: dict[str, Ended]) -> None:
@@ -107,7 +107,7 @@ class QueuedCalls:
             answer = await self.caller().call(entry.channel, entry.key, endpoint, sent, mark=mark)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
             return Answered(outcome_of_error(error))
-        now = self._the_brain().clock.now()
+        now = self.brain.clock.now()
         outcome = outcome_of_answer(answer.status, answer.headers, answer.body, now)
         if outcome.kind is Kind.PUSHBACK:
             return Answered(outcome)
@@ -124,7 +124,7 @@ class QueuedCalls:
         """The answer and what it cost, in the transaction that ends the attempt."""
         text = answer.body.decode("utf-8", "replace")
         row = (number, batch, line, custom_id, answer.status, answer.request_id, text, now)
-        self._the_brain().write(PUT_ANSWER, row)
+        self.brain.write(PUT_ANSWER, row)
         if batch is None and self.kept is not None:
             self.kept(now)
         if answer.status < 300 or not usage.estimated:
@@ -136,7 +136,3 @@ class QueuedCalls:
                 ),
                 now,
             )  # fmt: skip
-
-    def _the_brain(self) -> Brain:
-        assert self.brain is not None, "no engine has started"
-        return self.brain
