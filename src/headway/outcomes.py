@@ -169,6 +169,17 @@ class Snooze(Verdict):
         return Outcome.returned(after_s=self.after_s)
 
 
+class Answered(Verdict):
+    """An outcome as it is, for handlers of the applications."""
+
+    def __init__(self, outcome: Outcome) -> None:
+        super().__init__(outcome.error)
+        self._outcome = outcome
+
+    def outcome(self) -> Outcome:
+        return self._outcome
+
+
 class BadStatus(Verdict):
     """An HTTP status that is no success; what it means is decided by the table in DESIGN."""
 

@@ -91,6 +91,7 @@ class Brain(Trail):
         self.slots = SlotDesk(self, hosts)
         self.online = OnlineDesk(self)
         self.routes = Routes(self)
+        self.loaded: list[Callable[[float], None]] = []  # who hears that all that is open is here
         self.look_again = False  # somebody lined up after the permits of this turn were given
         self._finished: deque[Finished] = deque()
         self._calls: deque[Call] = deque()

@@ -76,6 +76,14 @@ def _submit(brain: Brain, row: OpenJob, others: list[int] | None, now: float) ->
     elif others is not None and not others:
         brain.waits.forget(row.id)
         brain.release(row.id, now)
+    announce(brain, ticket, now)
+
+
+def announce(brain: Brain, ticket: Ticket, now: float) -> None:
+    """Tell whoever made this type that one of its jobs is here."""
+    known = brain.registry.types.get(ticket.type)
+    if known is not None and known.arrived is not None:
+        known.arrived(ticket, now)
 
 
 def _enter(brain: Brain, ticket: Ticket, row: OpenJob, now: float) -> None:

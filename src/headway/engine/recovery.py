@@ -14,7 +14,7 @@ from headway.core.memory import NAMELESS
 from headway.core.memory import load as load_gate
 from headway.engine.hands.processes import kill_left_over
 from headway.engine.hands.worker_gates import UNKNOWN_TYPE
-from headway.engine.intake import hold_back, holders, remember
+from headway.engine.intake import announce, hold_back, holders, remember
 from headway.store.records import OpenJob
 
 if TYPE_CHECKING:
@@ -50,6 +50,8 @@ def load(brain: Brain) -> None:
     brain.slots.load(store.slots(), store.slot_totals(), now)
     for name in brain.schedules.orphans():
         brain.schedules.replan(name, brain.batch, now)
+    for hear in brain.loaded:
+        hear(now)
     brain.start_clocks(brain.clock.now())
     if len(core.tickets) > MANY:
         gc.collect()
@@ -93,8 +95,16 @@ def _load_jobs(brain: Brain, now: float) -> None:
     finally:
         if collecting:
             gc.enable()
+    open_tickets = list(core.tickets.values()) if _is_awaited(brain) else []
     for row in running:
         _take_back(brain, row, now)
+    for ticket in open_tickets:
+        announce(brain, ticket, now)
+
+
+def _is_awaited(brain: Brain) -> bool:
+    """Whether anybody wants to hear of jobs that are here."""
+    return any(known.arrived is not None for known in brain.registry.types.values())
 
 
 def _take_back(brain: Brain, row: OpenJob, now: float) -> None:
@@ -112,6 +122,7 @@ def _take_back(brain: Brain, row: OpenJob, now: float) -> None:
         expires_at=now + brain.core.lease_s,
     )  # fmt: skip
     ticket.asked = asked
+    announce(brain, ticket, now)
     if row.type in brain.registry.types:
         brain.core.finish(row.id, row.fence, Outcome.lost(LOST), now)
     else:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from headway.core import RetryPolicy
+from headway.core import RetryPolicy, Ticket
 from headway.core.change import Change
 from headway.core.classify import Meaning
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
@@ -34,6 +34,8 @@ class JobType:
     tools: tuple[str, ...] = ()
     keep_result_s: float = KEEP_RESULT_S
     meanings: Mapping[type[BaseException], Meaning] = field(default_factory=dict)
+    # Hears, in the brain's turn, of each job that is taken in, also after a restart.
+    arrived: Callable[[Ticket, float], None] | None = None
     # Hears, in the brain's turn, of each job that has ended: its batch, how, and when.
     ended: Callable[[int | None, Change, float], None] | None = None
 

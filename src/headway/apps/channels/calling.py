@@ -17,7 +17,6 @@ from headway.core.classify import classify_status, outcome_of, parse_retry_after
 from headway.core.rate_headers import parse_rate_headers
 from headway.net.outbound import BodyTooLong, read_limited
 from headway.net.redaction import MASK, MIN_SECRET, redact
-from headway.outcomes import Verdict
 
 CONNECT_S = 10.0
 CONNECTIONS = 1_000
@@ -47,17 +46,6 @@ class Answer:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return None
         return found if isinstance(found, dict) else None
-
-
-class Answered(Verdict):
-    """How a call ended, with all that its headers said."""
-
-    def __init__(self, outcome: Outcome) -> None:
-        super().__init__(outcome.error)
-        self._outcome = outcome
-
-    def outcome(self) -> Outcome:
-        return self._outcome
 
 
 class Caller:

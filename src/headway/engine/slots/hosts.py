@@ -121,6 +121,7 @@ class Hosts:
         self._brain = brain
         self.profile_of: Callable[[str], Value] = lambda name: {}  # noqa: ARG005
         self.profiles: dict[str, Value] = {}  # of those that are in use
+        self._given: dict[str, Value] = {}  # by applications, for as long as they want
         self.policies: dict[str, GatePolicy] = {}  # as worked out so far
         self.waiting: dict[str, Host] = {}  # where somebody waits
         # What gates knew before the restart: by name and address, and since when nobody asked.
@@ -132,6 +133,19 @@ class Hosts:
         profile = self.profile_of(name)
         if self.profiles.get(name) is profile:
             return
+        given = self._given.get(name)
+        self._take(name, profile if given is None else {**given, **profile}, now)
+
+    def give(self, name: str, profile: Value, now: float) -> None:
+        """What an application wants to hold for a host where nobody has said anything else."""
+        self._given[name] = profile
+        self._take(name, {**profile, **self.profile_of(name)}, now)
+
+    def take_back(self, name: str, now: float) -> None:
+        if self._given.pop(name, None) is not None:
+            self._take(name, self.profile_of(name), now)
+
+    def _take(self, name: str, profile: Value, now: float) -> None:
         changed = self.profiles.get(name) != profile
         self.profiles[name] = profile
         if changed:
@@ -196,7 +210,7 @@ class Hosts:
             self._memories.clear()
         gates = self._brain.core.admission.atlas.gates
         for name in [each for each in self.profiles if (UPSTREAM, each) not in gates]:
-            if name not in self.waiting:
+            if name not in self.waiting and name not in self._given:
                 del self.profiles[name]
                 self.policies.pop(name, None)
         for name, host in list(self.waiting.items()):

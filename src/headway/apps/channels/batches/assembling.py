@@ -15,11 +15,11 @@ import msgspec
 from headway.apps.channels.batches.files import BATCH_OUTPUT, Files, Writer
 from headway.apps.channels.batches.life import Batches, Status, StoredBatch, output_names
 from headway.apps.channels.batches.tally import open_lines
-from headway.apps.channels.calling import Answered
 from headway.apps.channels.queue.jobs import LINE
 from headway.core import Outcome, State
 from headway.core.lifecycle import Event
 from headway.engine.hands.context import job
+from headway.outcomes import Answered
 from headway.sdk.app import App
 
 PAGE = 100  # answers, which may be long

@@ -8,12 +8,12 @@ from contextlib import suppress
 from functools import partial
 
 from headway.apps.channels.batches.life import Batches, Status
-from headway.apps.channels.calling import Answered
 from headway.apps.channels.queue.jobs import LINE
 from headway.core import IllegalTransition, Outcome, State
 from headway.core.change import UnknownTicket
 from headway.engine.hands.context import job
 from headway.errors import UnknownJob
+from headway.outcomes import Answered
 from headway.sdk.app import App
 
 AT_ONCE = 500  # lines that are cancelled in one turn, so that nobody waits long

@@ -17,7 +17,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from headway.apps.channels.calling import Answered, outcome_of_error
+from headway.apps.channels.calling import outcome_of_error
 from headway.apps.channels.queue.calls import outcome_shown
 from headway.apps.channels.tables import ADD_CALLBACK_SECRET, PUT_CALLBACK_SECRET
 from headway.core import Outcome, RetryPolicy
@@ -29,7 +29,7 @@ from headway.engine.tickets import names_text
 from headway.net.outbound import Allowed, Refused, guarded_client
 from headway.net.redaction import SECRETS
 from headway.net.sealing import Vault
-from headway.outcomes import Fail
+from headway.outcomes import Answered, Fail
 from headway.sdk.app import App
 from headway.store import Store
 from headway.store.records import NewJob

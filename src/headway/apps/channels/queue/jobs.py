@@ -14,7 +14,6 @@ import msgspec
 
 from headway.apps.channels.calling import (
     Answer,
-    Answered,
     Caller,
     body_for,
     outcome_of_answer,
@@ -37,6 +36,7 @@ from headway.core.change import Change
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
 from headway.engine.tickets import Spec, names_text, spec_text
+from headway.outcomes import Answered
 from headway.sdk.app import App
 from headway.store.records import NewJob
 

@@ -1,0 +1,243 @@
+"""One visit to a source: fetch, parse, keep, and say how it went.
+
+What the visit found is written in the turn that ends it, together with the next run. A visit that
+failed says so at once, also when another attempt follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from headway.apps.feeds.fetching_answers import Fetched, Kind
+from headway.apps.feeds.model import Source, Status, Subscription, hints_of, hints_text, plain_url
+from headway.apps.feeds.pacing import Hints, adapted_interval_s
+from headway.apps.feeds.parsing import FeedUnreadable, ParsedFeed, ParserDied
+from headway.apps.feeds.register import Name, Register
+from headway.apps.feeds.rules import RulesOf, Verdict, judge
+from headway.apps.feeds.storing import Arrival, Stored, keep
+from headway.apps.feeds.tables import ADD_ENTRY, ANNOUNCE, REPOINT_ENTRIES
+from headway.core import Outcome, RetryPolicy
+from headway.engine.brain import Brain
+from headway.engine.hands.context import job
+from headway.outcomes import Answered
+from headway.store import Store
+
+T = TypeVar("T")
+
+# "120 s limit, 90 s soft": the fetcher gives up after 90. What is pushed back waits at the gate.
+RULES = RetryPolicy(
+    timeout_s=120.0, retries=3, delay_s=60.0, growth=2.0, max_lost=20, max_pushbacks=100,
+)  # fmt: skip
+AGAIN_S = 5.0  # until a job is tried again that the stop of this server has interrupted
+MAX_ERROR = 500  # characters
+
+# A site that is unwell may be better in a minute; one that says no will say so again.
+PASSING = frozenset({Kind.SERVER_ERROR, Kind.TIMED_OUT, Kind.DNS, Kind.NETWORK, Kind.BAD_ANSWER})
+UNWELL = frozenset({Kind.SERVER_ERROR, Kind.TIMED_OUT, Kind.NETWORK})
+
+
+class Fetches(Protocol):
+    async def __call__(
+        self, url: str, *, etag: str | None, modified: str | None, validators_of: str | None,
+        subscribers: int,
+    ) -> Fetched: ...  # fmt: skip
+
+
+Parses = Callable[[Fetched], Awaitable[ParsedFeed]]
+
+
+class InThread(Protocol):
+    async def __call__(self, call: Callable[..., T], /, *args: Any) -> T: ...
+
+
+class Visit(NamedTuple):
+    """What came of one."""
+
+    fetched: Fetched
+    parsed: ParsedFeed | None = None  # None: nothing has changed, or it cannot be read
+    error: str = ""
+    stored: Stored = Stored(0)
+    verdicts: Mapping[tuple[Name, int], Verdict] = MappingProxyType({})
+    adapted_s: float | None = None
+
+
+class Refresher:
+    def __init__(
+        self, store: Store, register: Register, fetch: Fetches, parse: Parses, in_thread: InThread,
+        rules: RulesOf,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._register = register
+        self._fetch = fetch
+        self._parse = parse
+        self._in_thread = in_thread
+        self._rules = rules
+        self.brain: Brain  # from the moment that an engine is about to start
+
+    async def refresh(self, source: int) -> dict[str, Any] | Answered:
+        """The job. Its result is that of the contract; who asks adds what it calls the feed."""
+        began = perf_counter()
+        row = self._register.sources.get(source)
+        if row is None:
+            return {"success": False, "error": "nobody subscribes to it any more"}
+        visit = await self._visit(row)
+        if visit is None:
+            return Answered(Outcome.returned(after_s=AGAIN_S))
+        job.with_end(partial(self._end, source, visit))
+        if visit.error:
+            return Answered(outcome_of(visit))
+        return {
+            "success": True,
+            "article_count": visit.stored.entries,
+            "new_count": len(visit.stored.arrivals),
+            "changed_count": visit.stored.changed,
+            "not_modified": visit.parsed is None,
+            "duration_ms": round((perf_counter() - began) * 1000),
+        }
+
+    async def _visit(self, row: Source) -> Visit | None:
+        """None: this server is about to stop."""
+        fetched = await self._fetch(
+            row.url, etag=row.etag, modified=row.modified, validators_of=row.validators_of,
+            subscribers=len(self._register.subscribers(row.id)),
+        )  # fmt: skip
+        if not fetched.went_well:
+            return Visit(fetched, error=fetched.error)
+        is_same = fetched.kind is Kind.NOT_MODIFIED or fetched.body_hash == row.body_hash
+        parsed = None
+        if not is_same:
+            try:
+                parsed = await self._parse(fetched)
+            except ParserDied:
+                if job.stopping:
+                    return None
+                return Visit(fetched, error="the process that read the feed has died")
+            except FeedUnreadable as error:
+                return Visit(fetched, error=str(error))
+        return await self._in_thread(self._keep, row, fetched, parsed)
+
+    def _keep(self, row: Source, fetched: Fetched, parsed: ParsedFeed | None) -> Visit:
+        """With the store, so in a thread."""
+        now = self.brain.clock.now()
+        stored = Stored(0) if parsed is None else keep(self._store, row.id, parsed.entries, now)
+        subscribers = self._register.subscribers(row.id)
+        verdicts = {
+            (each.name, arrival.article): self._judged(each, arrival)
+            for each in subscribers
+            if each.tenant in self._rules
+            for arrival in stored.arrivals
+        }
+        adapted_s = self._adapted_s(row, subscribers, now)
+        return Visit(fetched, parsed, "", stored, verdicts, adapted_s)
+
+    def _judged(self, subscription: Subscription, arrival: Arrival) -> Verdict:
+        rules = self._rules.get(subscription.tenant, ())
+        return judge(rules, subscription.id, subscription.folder, arrival.text)
+
+    def _adapted_s(self, row: Source, subscribers: list[Subscription], now: float) -> float | None:
+        bases = [each.interval_s for each in subscribers if each.adaptive]
+        if not bases:
+            return None
+        changes = self._store.rows(
+            "select coalesce(published_at, updated_at, first_seen_at) from feed_articles "
+            "where source = ? and owner = '' order by id desc limit 100",
+            (row.id,),
+        )
+        base_s = min(bases)
+        current_s = row.adapted_s or base_s
+        return adapted_interval_s(base_s, current_s, [at for (at,) in changes], now)
+
+    # ------------------------------------------------------------------ in the brain's turn
+
+    def _end(self, source: int, visit: Visit, now: float) -> None:
+        """In the commit that ends the attempt."""
+        row = self._register.sources.get(source)
+        if row is None:
+            return  # nobody wants it any more
+        if visit.error:
+            self._register.put(_after_failure(row, visit, now))
+            return
+        self._register.put(_after_success(row, visit, now))
+        stored = visit.stored
+        self._register.schedule.found[source] = len(stored.arrivals)
+        if stored.twins:
+            self.brain.write(REPOINT_ENTRIES, *stored.twins)
+        if stored.arrivals:
+            self._announce(source, visit, now)
+        moved_to = visit.fetched.moved_to
+        if moved_to is not None and visit.parsed is not None:
+            self._register.move(source, plain_url(moved_to), now)
+
+    def _announce(self, source: int, visit: Visit, now: float) -> None:
+        rows = []
+        for each in self._register.subscribers(source):
+            if each.paused:
+                continue
+            for arrival in visit.stored.arrivals:
+                verdict = visit.verdicts.get((each.name, arrival.article))
+                if verdict is None:  # it was not there a moment ago
+                    verdict = self._judged(each, arrival)
+                if not verdict.dropped:
+                    rows.append(entry_row(each, arrival, verdict, now))
+        if rows:
+            self.brain.write(ADD_ENTRY, *rows)
+        self.brain.write(ANNOUNCE, *((each.article, 1) for each in visit.stored.arrivals))
+
+
+def entry_row(
+    subscription: Subscription, arrival: Arrival, verdict: Verdict, now: float
+) -> tuple[Any, ...]:
+    return (
+        subscription.tenant, subscription.id, arrival.article, arrival.at, now,
+        int(verdict.is_read), int(verdict.is_starred), now,
+    )  # fmt: skip
+
+
+def outcome_of(visit: Visit) -> Outcome:
+    """What a visit that failed means for its job and for the site."""
+    fetched = visit.fetched
+    error = visit.error[:MAX_ERROR]
+    if fetched.kind is Kind.PUSHBACK:
+        status = fetched.status or 429
+        return Outcome.pushback(
+            status=status, retry_after_s=fetched.retry_after_s, ban=status == 412, error=error
+        )
+    passing = fetched.kind in PASSING
+    return Outcome.failed(
+        error, fatal=not passing, status=fetched.status, upstream_fault=fetched.kind in UNWELL
+    )
+
+
+def _after_failure(row: Source, visit: Visit, now: float) -> Source:
+    fetched = visit.fetched
+    retry_at = None if fetched.retry_after_s is None else now + fetched.retry_after_s
+    gone = fetched.kind is Kind.GONE
+    hints = replace(hints_of(row.hints), retry_at=retry_at, fresh_until=None)
+    return row._replace(
+        status=(Status.GONE if gone else Status.ERROR).value, error=visit.error[:MAX_ERROR],
+        tried_at=now, hints=hints_text(hints),
+    )  # fmt: skip
+
+
+def _after_success(row: Source, visit: Visit, now: float) -> Source:
+    fetched, parsed = visit.fetched, visit.parsed
+    wishes = hints_of(row.hints)
+    row = row._replace(
+        status=Status.OK.value, error=None, failures=0, tried_at=now, fetched_at=now,
+        adapted_s=visit.adapted_s, etag=fetched.etag, modified=fetched.modified,
+        validators_of=fetched.url,
+    )  # fmt: skip
+    if parsed is not None:
+        ttl_s = None if parsed.ttl_minutes is None else parsed.ttl_minutes * 60.0
+        wishes = Hints(ttl_s=ttl_s, skip_hours=parsed.skip_hours, skip_days=parsed.skip_days)
+        row = row._replace(
+            title=parsed.title, site_link=parsed.site_link, description=parsed.description,
+            language=parsed.language, body_hash=fetched.body_hash,
+        )  # fmt: skip
+    hints = replace(wishes, fresh_until=fetched.fresh_until, retry_at=None)
+    return row._replace(hints=hints_text(hints))

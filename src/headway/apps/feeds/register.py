@@ -1,0 +1,370 @@
+"""All sources and who subscribes to them. Read from any thread; changed in the brain's turn.
+
+What is here is also in the store: every change is written with the commit of its turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headway.apps.feeds.model import (
+    Source,
+    Status,
+    Subscription,
+    host_of,
+    new_source,
+    plain_url,
+)
+from headway.apps.feeds.moving import ADOPT_ARTICLES, REPOINT_TO_TWINS
+from headway.apps.feeds.pacing import interval_within_bounds_s
+from headway.apps.feeds.scheduling import LANE, Schedule
+from headway.apps.feeds.tables import (
+    DROP_ENTRIES_OF_FEED,
+    DROP_SOURCE,
+    DROP_SUBSCRIPTION,
+    PUT_SOURCE,
+    PUT_SUBSCRIPTION,
+    SOURCES,
+    SUBSCRIPTIONS,
+)
+from headway.engine.brain import Brain
+from headway.store import Store
+from headway.store.records import NewJob, Unique, UniqueScope
+
+FILL = "feeds.fill"
+TIDY = "feeds.tidy"
+PACE = {"every": "1s", "jitter": 0.2}  # of a host where nobody has said anything else
+
+DAY_S = 86_400.0
+
+Name = tuple[str, str]  # the tenant, and what it calls the feed
+
+
+class Wanted(NamedTuple):
+    """A feed that somebody wants to subscribe to."""
+
+    id: str
+    url: str  # in its plain form
+    title: str | None = None
+    folder: str = ""
+    interval_s: float = 1_800.0
+    adaptive: bool = False
+    paused: bool = False
+
+
+class Before(NamedTuple):
+    """How much a source was wanted."""
+
+    source: int
+    wanted: bool
+    interval_s: float
+
+
+class Duplicates(Exception):
+    """Some of them are there already; nothing was changed. Says which, and under which id."""
+
+    def __init__(self, found: list[tuple[Wanted, Subscription]]) -> None:
+        super().__init__(", ".join(wanted.url for wanted, _ in found))
+        self.found = found
+
+
+class Register:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.sources: dict[int, Source] = {}
+        self.subscriptions: dict[Name, Subscription] = {}
+        self.schedule = Schedule(self)
+        self.brain: Brain  # from the moment that an engine is about to start
+        self._by_url: dict[str, int] = {}
+        self._of_source: dict[int, dict[Name, Subscription]] = {}
+        self._hosts: dict[str, int] = {}  # how many sources are there
+        self._guests: dict[str, float] = {}  # other hosts that were asked, and when
+        self._last = 0
+
+    # ------------------------------------------------------------------ looking
+
+    def subscribers(self, source: int) -> list[Subscription]:
+        return list(self._of_source.get(source, {}).values())
+
+    def of_tenant(self, tenant: str) -> list[Subscription]:
+        return [each for each in list(self.subscriptions.values()) if each.tenant == tenant]
+
+    def source_at(self, url: str) -> Source | None:
+        return self.sources.get(self._by_url.get(url, 0))
+
+    def is_wanted(self, row: Source) -> bool:
+        """Whether anybody wants it refreshed from time to time."""
+        subscribers = self._of_source.get(row.id, {}).values()
+        return not row.has_ended and any(not each.paused for each in subscribers)
+
+    def payer(self, source: int) -> str:
+        """The tenant that its requests are counted for."""
+        subscribers = self._of_source.get(source, {}).values()
+        first = min(subscribers, key=lambda each: (each.paused, each.created_at), default=None)
+        return "" if first is None else first.tenant
+
+    def interval_s(self, row: Source) -> float:
+        """The shortest that anybody wants; those who let it adapt follow the source."""
+        wanted = [
+            (row.adapted_s or each.interval_s) if each.adaptive else each.interval_s
+            for each in self._of_source.get(row.id, {}).values()
+            if not each.paused
+        ]
+        return interval_within_bounds_s(min(wanted, default=1_800.0))
+
+    # ------------------------------------------------------------------ starting
+
+    def load(self) -> None:
+        """As it is stored."""
+        columns = ", ".join(SOURCES.columns)
+        rows = self._store.rows(f"select {columns} from feed_sources order by id")
+        self.sources = {row[0]: Source._make(row) for row in rows}
+        self._by_url = {row.url: row.id for row in self.sources.values()}
+        self._last = max(self.sources, default=0)
+        columns = ", ".join(SUBSCRIPTIONS.columns)
+        found = self._store.rows(
+            f"select {columns} from feed_subscriptions order by tenant, created_at, id"
+        )
+        self.subscriptions = {}
+        self._of_source = {}
+        for each in map(Subscription._make, found):
+            self.subscriptions[each.name] = each
+            self._of_source.setdefault(each.source, {})[each.name] = each
+
+    def meet(self, brain: Brain) -> None:
+        """An engine is about to start."""
+        self.brain = brain
+        self.load()
+        self._hosts = {}
+        self._guests = {}
+        now = brain.clock.now()
+        for row in self.sources.values():
+            self._count_host(row.host, 1, now)
+        self.schedule.meet(brain)
+
+    # ------------------------------------------------------------------ in the brain's turn
+
+    def put(self, row: Source) -> None:
+        """Other facts about a source. One that is gone stays so."""
+        if row.id in self.sources and self.sources[row.id] != row:
+            self.sources[row.id] = row
+            self.brain.write(PUT_SOURCE, row)
+
+    def subscribe(
+        self, tenant: str, wanted: Sequence[Wanted], now: float, *, skip: bool = False
+    ) -> list[Subscription]:
+        """All of them, or `Duplicates`. `skip`: leave out those that are there already."""
+        found: list[tuple[Wanted, Subscription]] = []
+        fresh: list[Wanted] = []
+        ids: set[str] = set()
+        urls: set[str] = set()
+        for each in wanted:
+            there = self._there(tenant, each)
+            if there is not None:
+                found.append((each, there))
+            elif each.id in ids or each.url in urls:
+                found.append((each, self._twin(tenant, each)))
+            else:
+                fresh.append(each)
+                ids.add(each.id)
+                urls.add(each.url)
+        if found and not skip:
+            raise Duplicates(found)
+        return [self._add(tenant, each, now) for each in fresh]
+
+    def change(self, name: Name, now: float, **changes: Any) -> Subscription:
+        """KeyError: there is no such subscription."""
+        before = self.subscriptions[name]
+        paused = changes.get("paused", before.paused)
+        if paused != before.paused:
+            changes["paused_at"] = now if paused else None
+        after = before._replace(**changes)
+        if after != before:
+            was = self._as_it_was(before.source)
+            self._keep(after)
+            self._look(was, now)
+            if before.paused and not paused:
+                self.fill(after, now, since=before.paused_at or 0.0)
+        return after
+
+    def unsubscribe(self, name: Name, now: float) -> Subscription:
+        """KeyError: there is no such subscription. Its entries go with it."""
+        gone = self.subscriptions[name]
+        was = self._as_it_was(gone.source)
+        del self.subscriptions[name]
+        del self._of_source[gone.source][name]
+        self.brain.write(DROP_SUBSCRIPTION, name)
+        self.brain.write(DROP_ENTRIES_OF_FEED, name)
+        self._look(was, now)
+        return gone
+
+    def move(self, source: int, url: str, now: float) -> None:
+        """A source has another address for good; perhaps one that is fetched already."""
+        row = self.sources.get(source)
+        there = self.source_at(url)
+        if row is None or there is row:
+            return
+        if there is None:
+            self._rename(row, url, now)
+        else:
+            self._merge(row, there, now)
+
+    def fill(self, subscription: Subscription, now: float, *, since: float = 0.0) -> None:
+        """Let a subscription have what its source already knows."""
+        args = {"tenant": subscription.tenant, "feed": subscription.id, "since": since}
+        self._enqueue(FILL, args, f"{FILL}:{subscription.name}", now)
+
+    def tidy(self, now: float, *, at: float = 0.0) -> None:
+        """See to it that what nobody can see any more is removed."""
+        self._enqueue(TIDY, {}, f"{TIDY}:{'later' if at > now else 'now'}", now, at=at)
+
+    # ------------------------------------------------------------------ how
+
+    def _there(self, tenant: str, wanted: Wanted) -> Subscription | None:
+        same = self.subscriptions.get((tenant, wanted.id))
+        if same is not None:
+            return same
+        source = self._by_url.get(wanted.url, 0)
+        for each in self._of_source.get(source, {}).values():
+            if each.tenant == tenant:
+                return each
+        return None
+
+    def _twin(self, tenant: str, wanted: Wanted) -> Subscription:
+        """What stands for another one in the same list."""
+        return Subscription(
+            tenant, wanted.id, 0, wanted.url, wanted.title, wanted.folder, wanted.interval_s,
+            int(wanted.adaptive), int(wanted.paused), None, None, 0.0,
+        )  # fmt: skip
+
+    def _add(self, tenant: str, wanted: Wanted, now: float) -> Subscription:
+        row = self.source_at(wanted.url)
+        is_new = row is None
+        if row is None:
+            self._last = max(self._last + 1, int(now * 1000))
+            row = new_source(self._last, wanted.url, now)
+            self.sources[row.id] = row
+            self._by_url[row.url] = row.id
+            self._count_host(row.host, 1, now)
+            self.brain.write(PUT_SOURCE, row)
+        subscription = Subscription(
+            tenant, wanted.id, row.id, wanted.url, wanted.title, wanted.folder,
+            interval_within_bounds_s(wanted.interval_s), int(wanted.adaptive), int(wanted.paused),
+            now if wanted.paused else None, None, now,
+        )  # fmt: skip
+        was = self._as_it_was(row.id)
+        self._keep(subscription)
+        if not is_new:
+            self.fill(subscription, now)
+        if row.has_ended:
+            self.schedule.want(row, now)  # perhaps it is there again
+        else:
+            self._look(was, now)
+        return subscription
+
+    def _keep(self, subscription: Subscription) -> None:
+        self.subscriptions[subscription.name] = subscription
+        self._of_source.setdefault(subscription.source, {})[subscription.name] = subscription
+        self.brain.write(PUT_SUBSCRIPTION, subscription)
+
+    def _as_it_was(self, source: int) -> Before:
+        row = self.sources[source]
+        return Before(source, self.is_wanted(row), self.interval_s(row))
+
+    def _look(self, was: Before, now: float) -> None:
+        """Subscriptions to a source have changed: it may be wanted, or not, or more often."""
+        row = self.sources[was.source]
+        if not self._of_source.get(row.id):
+            self._forget(row, now)
+        elif not self.is_wanted(row):
+            self.schedule.drop(row.id, now)
+        elif not was.wanted:
+            self.schedule.begin(row, now)
+        elif self.interval_s(row) != was.interval_s:
+            self.schedule.replan(row, now)
+
+    def _forget(self, row: Source, now: float) -> None:
+        self._of_source.pop(row.id, None)
+        del self.sources[row.id]
+        self.schedule.drop(row.id, now)
+        del self._by_url[row.url]
+        self._count_host(row.host, -1, now)
+        self.brain.write(DROP_SOURCE, (row.id,))
+        self.tidy(now)
+
+    def _rename(self, row: Source, url: str, now: float) -> None:
+        del self._by_url[row.url]
+        self._by_url[url] = row.id
+        host = host_of(url)
+        if host != row.host:
+            self._count_host(host, 1, now)
+            self._count_host(row.host, -1, now)
+        self.put(row._replace(url=url, host=host))
+
+    def _merge(self, row: Source, there: Source, now: float) -> None:
+        """Two sources are one. A tenant that has both keeps both, and is told."""
+        here = self._of_source.get(row.id, {})
+        tenants = {each.tenant for each in self._of_source.get(there.id, {}).values()}
+        was = self._as_it_was(there.id)
+        moved: list[Subscription] = []
+        for each in list(here.values()):
+            if each.tenant in tenants:
+                self._keep(each._replace(note=f"it has moved to {there.url}, which you have, too"))
+            else:
+                tenants.add(each.tenant)
+                del here[each.name]
+                moved.append(each._replace(source=there.id))
+                self._keep(moved[-1])
+        self.brain.write(REPOINT_TO_TWINS, (row.id, there.id))
+        if here:
+            self.schedule.drop(row.id, now)
+            self.put(row._replace(status=Status.MOVED.value))
+        else:
+            self.brain.write(ADOPT_ARTICLES, (row.id, there.id))
+            self._forget(row, now)
+        for each in moved:
+            self.fill(each, now)
+        self._look(was, now)
+
+    def _count_host(self, host: str, more: int, now: float) -> None:
+        """Hosts of feeds keep a pace for as long as there are any."""
+        before = self._hosts.get(host, 0)
+        self._hosts[host] = before + more
+        hosts = self.brain.policies.hosts
+        if not before:
+            hosts.give(host, PACE, now)
+        elif not before + more:
+            del self._hosts[host]
+            if host not in self._guests:
+                hosts.take_back(host, now)
+
+    def lend_pace(self, host: str, now: float) -> None:
+        """Somebody is led to a host that no source is at: it has the same pace, for a day."""
+        if host not in self._guests and host not in self._hosts:
+            self.brain.policies.hosts.give(host, PACE, now)
+        self._guests[host] = now
+
+    def forget_guests(self, now: float) -> None:
+        for host, at in list(self._guests.items()):
+            if now - at > DAY_S:
+                del self._guests[host]
+                if host not in self._hosts:
+                    self.brain.policies.hosts.take_back(host, now)
+
+    def _enqueue(
+        self, type: str, args: dict[str, Any], key: str, now: float, *, at: float = 0.0
+    ) -> None:
+        self.brain.batch.jobs.append(
+            NewJob(
+                type, msgspec.json.encode(args).decode(), created_at=now, lane=LANE,
+                not_before=at, unique=Unique(key, UniqueScope.QUEUED),
+            )
+        )  # fmt: skip
+
+
+def wanted_feed(id: str, url: str, **more: Any) -> Wanted:
+    """ValueError: it has no proper address."""
+    return Wanted(id, plain_url(url), **more)

@@ -1,0 +1,1 @@
+"""Feeds over HTTP: one file for each part of the contract."""

@@ -1,0 +1,124 @@
+"""What tenants want done with articles as they come: mark as read, star, or drop.
+
+A rule looks for plain text, never for a pattern: what a tenant writes here must not cost more than
+reading the article.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+import msgspec
+
+Field = Literal["any", "title", "author", "link", "category", "text"]
+Test = Literal["contains", "lacks", "is"]
+Action = Literal["read", "star", "drop"]
+
+MAX_RULES = 100  # of one tenant
+MAX_TEXT_LOOKED_AT = 100_000  # characters of one article
+
+
+class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`is` compares all of it, the others look inside. Capitals do not matter."""
+
+    text: str
+    field: Field = "any"
+    test: Test = "contains"
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All conditions must hold. `feeds` and `folders`: only there; both empty: everywhere."""
+
+    name: str
+    actions: tuple[Action, ...]
+    conditions: tuple[Condition, ...]
+    feeds: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    enabled: bool = True
+
+
+class Readable(NamedTuple):
+    """Of an article, what rules look at. All of it is in small letters, see `readable`."""
+
+    title: str
+    author: str
+    link: str
+    categories: tuple[str, ...]
+    text: str
+
+
+class Verdict(NamedTuple):
+    """What becomes of an article for one tenant."""
+
+    is_read: bool = False
+    is_starred: bool = False
+    dropped: bool = False
+
+
+PLAIN = Verdict()
+
+
+def readable(
+    *, title: str | None, author: str | None, link: str | None, categories: Iterable[str], text: str
+) -> Readable:
+    return Readable(
+        (title or "").casefold(), (author or "").casefold(), (link or "").casefold(),
+        tuple(each.casefold() for each in categories), text[:MAX_TEXT_LOOKED_AT].casefold(),
+    )  # fmt: skip
+
+
+def judge(rules: Iterable[Rule], feed: str, folder: str, article: Readable) -> Verdict:
+    """What the rules that hold for this feed say together. A star keeps what another rule would
+    drop.
+    """
+    said: set[str] = set()
+    for rule in rules:
+        if rule.enabled and _is_there(rule, feed, folder) and _holds(rule, article):
+            said.update(rule.actions)
+    if not said:
+        return PLAIN
+    starred = "star" in said
+    return Verdict("read" in said, starred, "drop" in said and not starred)
+
+
+def _is_there(rule: Rule, feed: str, folder: str) -> bool:
+    if not rule.feeds and not rule.folders:
+        return True
+    inside = any(folder == each or folder.startswith(f"{each}/") for each in rule.folders)
+    return feed in rule.feeds or inside
+
+
+def _holds(rule: Rule, article: Readable) -> bool:
+    return all(_fits(each, article) for each in rule.conditions)
+
+
+def _fits(condition: Condition, article: Readable) -> bool:
+    wanted = condition.text.casefold()
+    places = _places(condition.field, article)
+    match condition.test:
+        case "contains":
+            return any(wanted in place for place in places)
+        case "lacks":
+            return all(wanted not in place for place in places)
+        case "is":
+            return any(wanted == place.strip() for place in places)
+
+
+def _places(field: Field, article: Readable) -> tuple[str, ...]:
+    match field:
+        case "any":
+            return article.title, article.author, article.link, *article.categories, article.text
+        case "title":
+            return (article.title,)
+        case "author":
+            return (article.author,)
+        case "link":
+            return (article.link,)
+        case "category":
+            return article.categories
+        case "text":
+            return (article.text,)
+
+
+RulesOf = Mapping[str, tuple[Rule, ...]]  # by tenant, in their order

@@ -1,0 +1,238 @@
+"""One open job for each source that somebody wants refreshed, and never two.
+
+The job that waits is the schedule. When it ends, however it ends, the next one is inserted by the
+commit that ends it; there is no other place where a chain goes on, and none where it can break. A
+change of the interval, or a wish to have it now, moves the job that is there. All of this happens
+in the brain's turn, so nothing comes in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from headway.apps.feeds.model import Source, Status, hints_of
+from headway.apps.feeds.pacing import (
+    backoff_s,
+    due_after_restart,
+    next_refresh,
+)
+from headway.core import State, Ticket
+from headway.core.change import Change
+from headway.engine.brain import Brain
+from headway.engine.tickets import names_text
+from headway.store.records import NewJob, Unique
+
+if TYPE_CHECKING:
+    from headway.apps.feeds.register import Register
+
+PREFIX = "feeds."  # of the types of jobs that are ours
+REFRESH = "feeds.refresh"
+LANE = "feeds"
+KEY = "feed:"  # of a job, followed by the number of its source
+# Whoever subscribed first is who a request is counted for, so that one with a thousand feeds on a
+# site leaves room for others. Nobody signs in under such a name, so nobody can pause what others
+# read, too.
+COUNTED_FOR = "feeds:"
+BY_CLOCK, BY_HAND = 5, 2  # priorities
+WHY_DROPPED = "nobody wants this feed refreshed any more"
+
+# source, how its run ended, articles that were new, what went wrong, when
+Heard = Callable[[int, State, int, str, float], None]
+
+
+class Schedule:
+    def __init__(self, register: Register) -> None:
+        self._register = register
+        self.brain: Brain  # from the moment that an engine is about to start
+        self.jobs: dict[int, int] = {}  # the open job of each source
+        self.heard: list[Heard] = []  # who hears, in the turn, that a run has ended
+        self.found: dict[int, int] = {}  # new articles of runs that end in this turn
+        # Jobs that are stored, but not taken in yet: when they are wanted, and how much.
+        self._coming: dict[int, tuple[float, int] | None] = {}
+
+    # ------------------------------------------------------------------ the engine's side
+
+    def meet(self, brain: Brain) -> None:
+        self.brain = brain
+        self.jobs.clear()
+        self.found.clear()
+        self._coming.clear()
+        brain.loaded.append(self.loaded)
+
+    def arrived(self, ticket: Ticket, now: float) -> None:
+        """`JobType.arrived`."""
+        number: Any = ticket.id
+        source = source_of(ticket.key)
+        wish = self._coming.pop(source, None)
+        row = self._register.sources.get(source)
+        by_hand = BY_HAND in (ticket.priority, None if wish is None else wish[1])
+        if (
+            row is None
+            or self.jobs.get(source, number) != number
+            or not (by_hand or self._register.is_wanted(row))
+        ):
+            self.brain.core.cancel(number, now, WHY_DROPPED)
+            return
+        self.jobs[source] = number
+        if wish is not None:
+            self._move(number, *wish, now)
+
+    def ended(self, batch: int | None, change: Change, now: float) -> None:
+        """`JobType.ended`: the one place where a chain goes on."""
+        number: Any = change.ticket.id
+        source = source_of(change.ticket.key)
+        if self.jobs.get(source) != number:
+            return  # one that was dropped
+        del self.jobs[source]
+        new = self.found.pop(source, 0)
+        row = self._register.sources.get(source)
+        error = ""
+        if row is not None:
+            if change.after is State.FAILED:
+                error = change.detail or row.error or "it failed"
+                row = row._replace(
+                    failures=row.failures + 1, error=error,
+                    status=row.status if row.has_ended else Status.ERROR.value, tried_at=now,
+                )  # fmt: skip
+            self._follow(row, now)
+        self._tell(source, change.after, new, error, now)
+
+    def _tell(self, source: int, state: State, new: int, error: str, now: float) -> None:
+        for hear in self.heard:
+            hear(source, state, new, error, now)
+
+    def _follow(self, row: Source, now: float) -> None:
+        """Plan the next run of a source, if there is one."""
+        if self._register.is_wanted(row):
+            following = next_refresh(
+                str(row.id), self._register.interval_s(row), due_at=row.due_at, now=now,
+                failures=row.failures, hints=hints_of(row.hints),
+            )  # fmt: skip
+            if following is not None:
+                row = row._replace(due_at=following.due_at)
+            self._enqueue(row, row.due_at, BY_CLOCK, now)
+        self._register.put(row)
+
+    def loaded(self, now: float) -> None:
+        """All that was open is here again: each source that is wanted has its job, at a time at
+        which not all others have theirs.
+        """
+        for row in list(self._register.sources.values()):
+            if row.id not in self.jobs:
+                if self._register.is_wanted(row):
+                    self._start(row, self._late(row, now), now)
+                continue
+            ticket = self.brain.core.tickets[self.jobs[row.id]]
+            waits = ticket.state in (State.PENDING, State.QUEUED) and ticket.not_before <= now
+            at = self._late(row, now)
+            if waits and ticket.priority == BY_CLOCK and at > now:
+                self._move(self.jobs[row.id], at, BY_CLOCK, now)
+                self._register.put(row._replace(due_at=at))
+
+    def _late(self, row: Source, now: float) -> float:
+        if row.tried_at is None:
+            return now
+        return due_after_restart(str(row.id), self._register.interval_s(row), row.due_at, now)
+
+    # ------------------------------------------------------------------ the feeds' side
+
+    def begin(self, row: Source, now: float) -> None:
+        """A source is wanted that was not, or in another way than before."""
+        if row.id not in self.jobs and row.id not in self._coming:
+            self._start(row, self._due_at(row, now), now)
+
+    def want(self, row: Source, now: float) -> State | None:
+        """Now, please. The state of its job; None: it is on its way."""
+        if row.has_ended:
+            row = row._replace(status=Status.NEW.value)
+        row = row._replace(due_at=now)
+        self._register.put(row)
+        if row.id in self._coming:
+            self._coming[row.id] = (now, BY_HAND)
+            return None
+        number = self.jobs.get(row.id)
+        if number is None:
+            self._enqueue(row, now, BY_HAND, now)
+            self._coming[row.id] = (now, BY_HAND)
+            return None
+        ticket = self.brain.core.tickets[number]
+        if ticket.state is not State.RUNNING:
+            self._move(number, now, BY_HAND, now)
+        return ticket.state
+
+    def replan(self, row: Source, now: float) -> None:
+        """The interval is another one: the job that waits is moved, unless somebody asked for it
+        by hand or it waits for another attempt.
+        """
+        number = self.jobs.get(row.id)
+        at = self._due_at(row, now)
+        if number is None:
+            if row.id in self._coming:
+                self._coming[row.id] = self._coming[row.id] or (at, BY_CLOCK)
+                self._register.put(row._replace(due_at=at))
+            return
+        ticket = self.brain.core.tickets[number]
+        is_planned = ticket.state is State.PENDING and ticket.tries is None
+        if is_planned and ticket.priority == BY_CLOCK:
+            self._register.put(row._replace(due_at=at))
+            self._move(number, at, BY_CLOCK, now)
+
+    def drop(self, source: int, now: float) -> None:
+        """Nobody wants it any more. What runs may end, and is stopped if its source is gone; until
+        then its key is taken, so it stays the one job of its source.
+        """
+        if source in self._coming:
+            self._coming[source] = None  # it is cancelled when it comes, unless somebody wants it
+        number = self.jobs.get(source)
+        if number is None:
+            return
+        if self.brain.core.tickets[number].state is State.RUNNING:
+            if source not in self._register.sources:
+                self.brain.core.cancel(number, now, WHY_DROPPED)
+            return
+        del self.jobs[source]
+        self.brain.core.cancel(number, now, WHY_DROPPED)
+        self._tell(source, State.CANCELLED, 0, WHY_DROPPED, now)
+
+    # ------------------------------------------------------------------ how
+
+    def _due_at(self, row: Source, now: float) -> float:
+        """From what is known of the last visit; at once, if there was none."""
+        if row.tried_at is None:
+            return now
+        at = row.tried_at + backoff_s(self._register.interval_s(row), row.failures)
+        retry_at = hints_of(row.hints).retry_at
+        return max(now, at if retry_at is None else max(at, retry_at))
+
+    def _start(self, row: Source, at: float, now: float) -> None:
+        self._register.put(row._replace(due_at=at))
+        self._enqueue(row, at, BY_CLOCK, now)
+
+    def _enqueue(self, row: Source, at: float, priority: int, now: float) -> None:
+        self._coming[row.id] = None
+        self.brain.batch.jobs.append(
+            NewJob(
+                REFRESH, msgspec.json.encode({"source": row.id}).decode(), created_at=now,
+                lane=LANE, tenant=COUNTED_FOR + self._register.payer(row.id),
+                upstreams=names_text((row.host,)), key=f"{KEY}{row.id}", priority=priority,
+                not_before=at, unique=Unique(f"{KEY}{row.id}"),
+            )
+        )  # fmt: skip
+
+    def _move(self, number: int, at: float, priority: int, now: float) -> None:
+        core = self.brain.core
+        ticket = core.tickets[number]
+        if ticket.state is State.RUNNING:
+            return
+        core.prioritise(number, priority, now)
+        core.reschedule(number, at, now)
+        self.brain.ledger.touch(ticket)
+
+
+def source_of(key: str | None) -> int:
+    """The number in the key of a job; 0 if there is none."""
+    text = (key or "").removeprefix(KEY)
+    return int(text) if text.isdecimal() else 0
