@@ -14,6 +14,7 @@ from headway.apps.feeds.fetching_answers import Fetched, Kind
 from headway.apps.feeds.model import Source, Subscription
 from headway.apps.feeds.parsing import FeedUnreadable, ParsedEntry, ParsedFeed
 from headway.apps.feeds.register import Wanted, wanted_feed
+from headway.store.tables import Write
 from headway.testing import World
 from headway.testing.world import VirtualEngine
 from tests.engine.kit import takes
@@ -158,6 +159,13 @@ class FeedsWorld(World):
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.app.store.rows(query, values)
+
+    def rows_written(self, statement: str) -> None:
+        """What somebody else changes in the store. The rows that a statement needs are none."""
+        write = Write(
+            sqlite=f"{statement} and ?1 is not null", postgres=f"{statement} and $1 is not null"
+        )
+        self.app.store.write([(write, [(1,)])])
 
     def titles(self, tenant: str = "ann") -> list[str]:
         """What a tenant can see, the oldest first."""
