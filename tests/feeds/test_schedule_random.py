@@ -12,8 +12,9 @@ import pytest
 from headway.apps.feeds.fetching_answers import Kind
 from headway.apps.feeds.register import Duplicates
 from tests.feeds.feeds_world import FeedsWorld, Site, entry, failed
+from tests.stores import second_store_in_the_soak
 
-pytestmark = pytest.mark.usefixtures("worlds")
+pytestmark = [pytest.mark.usefixtures("worlds"), second_store_in_the_soak]
 
 URLS = [f"https://{host}.example/{path}" for host in "abc" for path in "12"]
 TENANTS = ("ann", "bob")

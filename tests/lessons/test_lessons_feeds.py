@@ -8,8 +8,9 @@ import pytest
 
 from headway.apps.feeds.fetching_answers import Kind
 from tests.feeds.feeds_world import FeedsWorld, Site, dated, entry, failed
+from tests.stores import second_store_in_the_soak
 
-pytestmark = pytest.mark.usefixtures("worlds")
+pytestmark = [pytest.mark.usefixtures("worlds"), second_store_in_the_soak]
 
 BLOG = "https://blog.example/feed"
 HOUR = 3_600.0
