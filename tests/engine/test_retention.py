@@ -41,6 +41,28 @@ def test_completed_jobs_go_after_seven_days_and_failed_ones_after_thirty(app: Ap
         check_no_gaps(app)
 
 
+def test_what_runs_again_and_again_may_be_kept_for_hours_only(app: App) -> None:
+    @app.job(type="visit", retries=0)
+    def visit(fails: bool) -> None:
+        if fails:
+            raise LookupError
+
+    @app.job(type="other")
+    def other() -> None: ...
+
+    app.retention.sooner["visit"] = 26 * 3_600.0
+    with World(app) as world:
+        good, bad, rest = visit.enqueue(False), visit.enqueue(True), other.enqueue()
+        world.run_for("25h")
+        late = visit.enqueue(False)
+        assert all(is_there(app, handle.id) for handle in (good, bad, rest))
+        world.run_for("3h")
+        there = [is_there(app, handle.id) for handle in (good, bad, rest, late)]
+        assert there == [False, True, True, True]
+        world.run_for("2d")
+        assert not is_there(app, late.id)
+
+
 def test_the_purge_comes_at_two_in_the_morning(app: App) -> None:
     @app.job()
     def work() -> None: ...

@@ -71,9 +71,11 @@ OLD: dict[str, tuple[Callable[[Path], str], Callable[[str, int], None], int]] = 
     "sqlite-2": (sqlite_place, old_sqlite, 2),
     "sqlite-3": (sqlite_place, old_sqlite, 3),
     "sqlite-4": (sqlite_place, old_sqlite, 4),
+    "sqlite-5": (sqlite_place, old_sqlite, 5),
     "postgres-1": (postgres_place, old_postgres, 1),
     "postgres-2": (postgres_place, old_postgres, 2),
     "postgres-3": (postgres_place, old_postgres, 3),
+    "postgres-4": (postgres_place, old_postgres, 4),
 }
 
 
@@ -90,6 +92,7 @@ def check_what_was_there(store: Store) -> None:
     job = store.job(7)
     assert job is not None
     assert (job.type, job.tenant, store.payload(7)) == ("fetch", "acme", "[1]")
+    assert store.event_range() == (1, 1)
     [row] = store.trail(0, 10)
     assert (row.event, row.who, row.lane, row.tenant) == ("submit", None, "slow", "acme")
     assert store.commands(10) == [Command(1, T0, "pause", "7", "null", None)]

@@ -1,4 +1,6 @@
-"""Retention: finished jobs are kept for days, then purged at 02:00 local time, and on request."""
+"""Retention: finished jobs are kept for days, then purged at 02:00 local time, and on request. What
+runs again and again may be kept for hours, and is looked for every hour.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ from headway.store import Store
 from headway.store.records import Purged
 
 DAY_S = 86_400.0
+HOUR_S = 3_600.0
 
 
 class Retention:
@@ -20,7 +23,8 @@ class Retention:
         self.completed_days = completed_days
         self.failed_days = failed_days
         self.hour = hour
-        self._next_at = float("inf")
+        self.sooner: dict[str, float] = {}  # type: seconds that completed jobs of it are kept
+        self._next_at = self._sooner_at = float("inf")
 
     def plan(self, now: float) -> None:
         """The next time the local clock shows the hour."""
@@ -29,21 +33,32 @@ class Retention:
         if at <= local:
             at += timedelta(days=1)
         self._next_at = at.timestamp()
+        self._sooner_at = now + HOUR_S if self.sooner else float("inf")
 
     def look(self, store: Store, now: float) -> float:
         """Purge one chunk if it is time. Returns when to look again: at once until all is done,
         so that the engine's turns go on in between.
         """
-        if now < self._next_at:
-            return self._next_at
+        if now < self._next_at and now < self._sooner_at:
+            return min(self._next_at, self._sooner_at)
         try:
-            purged = self.purge_chunk(store, now)
+            left = self._purge_sooner(store, now) if now >= self._sooner_at else False
+            if now >= self._next_at and not left:
+                left = any(self.purge_chunk(store, now))
+                if not left:
+                    self.plan(now)
         except StoreUnavailable:
             self._next_at = now + 60.0
             return self._next_at
-        if not any(purged):
-            self.plan(now)
-        return self._next_at if not any(purged) else now
+        return now if left else min(self._next_at, self._sooner_at)
+
+    def _purge_sooner(self, store: Store, now: float) -> bool:
+        """One chunk. False: there is no more of it, for this hour."""
+        for type, keep_s in self.sooner.items():
+            if store.purge_type(type, now - keep_s).jobs:
+                return True
+        self._sooner_at = now + HOUR_S
+        return False
 
     def purge_chunk(
         self, store: Store, now: float, *, completed_days: float | None = None,

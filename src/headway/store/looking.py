@@ -199,10 +199,16 @@ class Looker(ABC):
         return [Event._make(row) for row in self._rows_of(f"{EVENT} where job = ? order by id", id)]
 
     def event_range(self) -> tuple[int, int]:
-        """The first event that is still there, and the last; (1, 0) when there are none."""
-        row = self._one("select coalesce(min(id), 1), coalesce(max(id), 0) from events")
+        """The first event from which on all are still there, and the last; (1, 0) when there are
+        none.
+        """
+        row = self._one(
+            "select coalesce(min(id), 1), coalesce(max(id), 0), "
+            "(select up_to from purged_events) from events"
+        )
         assert row is not None
-        return int(row[0]), int(row[1])
+        first, last, missing = row
+        return int(max(first, min(missing, last) + 1)), int(last)
 
     def trail(self, after: int, limit: int, tenant: str | None = None) -> list[TrailRow]:
         """The events after this one, in order."""

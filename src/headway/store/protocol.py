@@ -128,6 +128,8 @@ class Tables(Protocol):
     and only if a turn of the engine is goes with `Batch.writes`.
     """
 
+    dialect: str  # whose words its queries are in: sqlite or postgres, as in migrations
+
     def install(self, app: str, migrations: Sequence[Migration]) -> None:
         """Bring the tables of an application up to date: each migration once, all that are missing
         or none. SchemaTooNew when a newer version of the application was here. A migration that
@@ -197,3 +199,9 @@ class Store(Producing, Looking, Keeping, Tables, Protocol):
 
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
         """Remove a chunk of what is old. Call it until it removes nothing."""
+
+    def purge_type(self, type: str, completed_before: float) -> Purged:
+        """The same for completed jobs of one type, whose events go with them: of a job that runs
+        again and again nobody reads last week's trail. What is left before the last of these
+        events has gaps, and `event_range` says so.
+        """

@@ -26,7 +26,7 @@ from headway.store.postgres.bell import Listener
 from headway.store.postgres.borrowing import Loan
 from headway.store.postgres.committing import encoded_writes
 from headway.store.postgres.connection import is_lost, translated
-from headway.store.postgres.purging import purge
+from headway.store.postgres.purging import purge, purge_type
 from headway.store.postgres.reading import Reader, as_psycopg
 from headway.store.postgres.schema import ONE_AT_A_TIME, prepare
 from headway.store.postgres.seat import Seat
@@ -39,6 +39,8 @@ TRIES = 3  # when two wait for each other
 
 
 class PostgresStore(Keeper, Reader):
+    dialect = "postgres"
+
     def __init__(self, url: str) -> None:
         address = parse(url)
         prepare(address)
@@ -179,3 +181,7 @@ class PostgresStore(Keeper, Reader):
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
         with translated(self.name), self._pool.session() as db:
             return purge(db, completed_before, failed_before, now)
+
+    def purge_type(self, type: str, completed_before: float) -> Purged:
+        with translated(self.name), self._pool.session() as db:
+            return purge_type(db, type, completed_before)

@@ -12,6 +12,10 @@ from headway.store.sqlite.connection import sql
 
 CANDIDATES = sql("purge_candidates")
 CHUNK = 1_000
+OF_TYPE = (
+    "select id from jobs where finished_at is not null and state = 'completed' and type = ? "
+    "and finished_at < ? order by finished_at limit ?"
+)
 
 # Everything that belongs to a job and goes with it.
 TABLES = ("payloads", "results", "checkpoints", "progress", "logs", "occurrences", "waits")
@@ -20,13 +24,7 @@ TABLES = ("payloads", "results", "checkpoints", "progress", "logs", "occurrences
 def purge(db: apsw.Connection, completed_before: float, failed_before: float, now: float) -> Purged:
     """One chunk. The caller goes on until nothing is left to remove."""
     found: list[Any] = db.execute(CANDIDATES, (completed_before, failed_before, CHUNK)).fetchall()
-    ids = msgspec.json.encode([row[0] for row in found]).decode()
-    if found:
-        for table in TABLES:
-            db.execute(f"delete from {table} where job in (select value from json_each(?))", (ids,))
-        db.execute("delete from jobs where id in (select value from json_each(?))", (ids,))
-        highest = max(row[0] for row in found)
-        db.execute("update brain set purged_job = max(purged_job, ?)", (highest,))
+    _remove(db, [row[0] for row in found])
     db.execute("delete from results where job in (select job from results where expires_at < ?"
                " order by expires_at limit ?)", (now, CHUNK))  # fmt: skip
     results = db.changes()
@@ -36,6 +34,33 @@ def purge(db: apsw.Connection, completed_before: float, failed_before: float, no
         (min(completed_before, failed_before),),
     )
     return Purged(len(found), _purge_events(db, min(completed_before, failed_before)), results)
+
+
+def purge_type(db: apsw.Connection, type: str, completed_before: float) -> Purged:
+    """One chunk of completed jobs of this type, with their events."""
+    found: list[Any] = db.execute(OF_TYPE, (type, completed_before, CHUNK)).fetchall()
+    ids = [row[0] for row in found]
+    _remove(db, ids)
+    events: list[Any] = db.execute(
+        "delete from events where job in (select value from json_each(?)) returning id",
+        (msgspec.json.encode(ids).decode(),),
+    ).fetchall()
+    if events:
+        last = max(row[0] for row in events)
+        db.execute("update purged_events set up_to = max(up_to, ?)", (last,))
+        db.execute("update brain set purged_event = max(purged_event, ?)", (last,))
+    return Purged(len(ids), len(events), 0)
+
+
+def _remove(db: apsw.Connection, ids: list[int]) -> None:
+    if ids:
+        text = msgspec.json.encode(ids).decode()
+        for table in TABLES:
+            db.execute(
+                f"delete from {table} where job in (select value from json_each(?))", (text,)
+            )
+        db.execute("delete from jobs where id in (select value from json_each(?))", (text,))
+        db.execute("update brain set purged_job = max(purged_job, ?)", (max(ids),))
 
 
 def _purge_events(db: apsw.Connection, before: float) -> int:

@@ -21,7 +21,7 @@ from headway.store.sqlite.committing import commit, encoded, statements, take_wr
 from headway.store.sqlite.connection import WAL_PAGES, prepare
 from headway.store.sqlite.inserting import is_one_statement
 from headway.store.sqlite.lock import EngineLock
-from headway.store.sqlite.purging import purge
+from headway.store.sqlite.purging import purge, purge_type
 from headway.store.sqlite.reading import Reader
 from headway.store.sqlite.writer import Writer
 from headway.store.tables import Writes
@@ -33,6 +33,8 @@ NO_LOANS = (
 
 
 class SqliteStore(Keeper, Reader):
+    dialect = "sqlite"
+
     def __init__(self, path: str, *, vfs: str | None = None, wal_pages: int = WAL_PAGES) -> None:
         path = str(Path(path).resolve())  # one lock and one bell, whatever the file is called
         prepare(path, vfs=vfs)
@@ -153,6 +155,13 @@ class SqliteStore(Keeper, Reader):
     def purge(self, completed_before: float, failed_before: float, now: float) -> Purged:
         write: Callable[[apsw.Connection], Purged] = lambda db: purge(  # noqa: E731
             db, completed_before, failed_before, now
+        )
+        purged: Purged = self._writer.run(Request(None, write))
+        return purged
+
+    def purge_type(self, type: str, completed_before: float) -> Purged:
+        write: Callable[[apsw.Connection], Purged] = lambda db: purge_type(  # noqa: E731
+            db, type, completed_before
         )
         purged: Purged = self._writer.run(Request(None, write))
         return purged
