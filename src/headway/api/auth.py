@@ -67,6 +67,20 @@ def no_token() -> Problem:
     )
 
 
+def token_in(authorization: str) -> str:
+    """What the header shows after the word Bearer; feed readers say `GoogleLogin auth=` instead.
+    Empty: nothing that we know.
+    """
+    kind, _, text = authorization.partition(" ")
+    match kind.lower():
+        case "bearer":
+            return text.strip()
+        case "googlelogin":
+            name, _, value = text.strip().partition("=")
+            return value.strip() if name.lower() == "auth" else ""
+    return ""
+
+
 class Authenticator:
     def __init__(self, config: Config, store: Store, now: Callable[[], float]) -> None:
         self._config = config
@@ -80,10 +94,10 @@ class Authenticator:
     async def principal(self, authorization: str, cookie: str, client: str) -> Principal | None:
         """None: nothing was shown. Problem: what was shown is not valid."""
         if authorization:
-            kind, _, text = authorization.partition(" ")
-            if kind.lower() != "bearer" or not text.strip():
+            token = token_in(authorization)
+            if not token:
                 raise refused("send the token in the header Authorization, after the word Bearer")
-            return await self._by_token(text.strip(), client)
+            return await self._by_token(token, client)
         if cookie:
             return await self._by_cookie(cookie, client)
         return None

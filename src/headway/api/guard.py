@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from headway.api.auth import COOKIE, EVERYTHING, Authenticator, Principal, no_token
+from headway.api.auth import COOKIE, EVERYTHING, Authenticator, Principal, no_token, token_in
 from headway.api.config import Config
 from headway.api.fairqueue.door import MAX_BODY, PREFIX, Door
 from headway.api.logs import access
@@ -30,6 +30,8 @@ SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 LONG = {"/api/v0/fairqueue/acquire", "/api/work/take", "/api/events", "/api/requests/events"}
 # Bodies that may be large, and are read as they come. Applications add theirs.
 UPLOADS: set[str] = set()
+# Where somebody unknown shows a token in other ways than a header. Applications add theirs.
+LOGINS: set[str] = set()
 SLOTS = "/api/slots"
 OURS = frozenset({"localhost", "127.0.0.1", "::1"})
 FORWARDED = frozenset({
@@ -116,7 +118,8 @@ class Guard:
                               headers={"Retry-After": "1"})  # fmt: skip
             self._check_host(headers)
             scope["principal"] = principal = await self._principal(scope, headers)
-            if principal is None and _is_api(scope["path"]):
+            path = scope["path"]
+            if principal is None and _is_api(path) and path not in LOGINS:
                 raise no_token()  # before its body is read
             if scope["path"] in UPLOADS and principal is not None:
                 receive = _bounded(headers, receive, self._config.max_file)
@@ -216,7 +219,7 @@ class Guard:
 
     def _may_be_ours(self, authorization: str) -> bool:
         """Whether it looks like a token that could be checked here."""
-        text = authorization.partition(" ")[2].strip()
+        text = token_in(authorization) or authorization.partition(" ")[2].strip()
         signed = self._config.signed_tokens and text.count(".") == 2
         return signed or parse(text) is not None
 

@@ -16,6 +16,10 @@ from headway.cli import (
     doctor,
     events,
     exporting,
+    feed_reading,  # noqa: F401 - its commands are among those of `feeds`
+    feed_rounds,  # noqa: F401 - likewise
+    feed_rules,  # noqa: F401 - likewise
+    feeds,
     gates,
     importing,
     jobs,
@@ -60,6 +64,7 @@ for group in (
     slots.app,
     channels.app,
     channels.budgets,
+    feeds.app,
 ):
     app.add_typer(group, rich_help_panel=STEER)
 app.add_typer(tokens.app, rich_help_panel=KEEP)

@@ -31,6 +31,7 @@ from headway.apps.feeds.fetching_answers import (
     said_by_status,
     validator,
 )
+from headway.apps.feeds.model import MAX_URL
 from headway.core.classify import parse_retry_after
 from headway.net.outbound import (
     Allowed,
@@ -117,6 +118,8 @@ class _Journey:
 
     def went_well(self, kind: Kind, **more: Any) -> Fetched:
         moved_to = str(self.url) if self.hops and self.permanent else None
+        if moved_to is not None and len(moved_to) > MAX_URL:
+            moved_to = None  # it can be asked, but nothing so long can be subscribed to
         return self.ended(kind, moved_to=moved_to, **more)
 
 

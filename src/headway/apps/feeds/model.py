@@ -71,6 +71,7 @@ class Subscription(NamedTuple):
     paused: int
     paused_at: float | None
     note: str | None  # what its tenant should know, such as that it has moved
+    led: int  # it came here from another source, some of whose articles it still has
     created_at: float
 
     @property
@@ -126,7 +127,8 @@ def plain_url(url: str) -> str:
     except httpx2.InvalidURL as error:
         raise ValueError("this is no address; write it as https://host/path") from error
     text = str(parsed)
-    if parsed.scheme not in ("http", "https") or not parsed.host or len(text) > MAX_URL:
+    named = all(parsed.host.removesuffix(".").split("."))  # each part of the name has letters
+    if parsed.scheme not in ("http", "https") or not named or len(text) > MAX_URL:
         raise ValueError(
             f"write the address as https://host/path, with at most {MAX_URL} characters"
         )

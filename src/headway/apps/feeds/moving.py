@@ -1,29 +1,42 @@
-"""What happens to articles when two sources turn out to be one. A row is (from, to)."""
+"""What happens to articles when a subscription is led to another source, or two sources turn out to
+be one.
+"""
 
 from __future__ import annotations
 
 from headway.store.tables import Write
 
-# Entries of subscriptions that have moved lead to the article of the same identity at the new
-# place. It comes after the subscriptions in the same commit, so it sees where they belong.
-REPOINT_TO_TWINS = Write(
-    sqlite="update feed_entries as kept set article = twin.id from jsonb_each(?1) as given, "
-    "feed_articles as old, feed_articles as twin, feed_subscriptions as theirs "
-    "where old.source = given.value ->> 0 and old.owner = '' and kept.article = old.id "
-    "and twin.source = given.value ->> 1 and twin.owner = '' and twin.identity = old.identity "
-    "and theirs.tenant = kept.tenant and theirs.id = kept.feed "
-    "and theirs.source = given.value ->> 1",
-    postgres="update feed_entries as kept set article = twin.id "
-    "from jsonb_array_elements($1) as given (cells), feed_articles as old, feed_articles as twin, "
-    "feed_subscriptions as theirs where old.source = (given.cells ->> 0)::bigint "
-    "and old.owner = '' and kept.article = old.id and twin.source = (given.cells ->> 1)::bigint "
-    "and twin.owner = '' and twin.identity = old.identity and theirs.tenant = kept.tenant "
-    "and theirs.id = kept.feed and theirs.source = (given.cells ->> 1)::bigint",
-    types=("bigint", "bigint"),
+# A row is (tenant, feed, source). Entries of a feed that lead to articles of another source, where
+# it was before, lead to those of the same identity here. Nobody has an article twice in one feed,
+# not even somebody who went there and came back.
+LEAD_TO_TWINS = Write(
+    sqlite="update feed_entries as kept set article = chosen.twin from ("
+    "select min(entry.id) as entry, twin.id as twin from jsonb_each(?1) as given "
+    "join feed_entries as entry on entry.tenant = given.value ->> 0 "
+    "and entry.feed = given.value ->> 1 "
+    "join feed_articles as old on old.id = entry.article and old.owner = '' "
+    "and old.source <> given.value ->> 2 "
+    "join feed_articles as twin on twin.source = given.value ->> 2 and twin.owner = '' "
+    "and twin.identity = old.identity where not exists (select 1 from feed_entries as there "
+    "where there.tenant = entry.tenant and there.feed = entry.feed and there.article = twin.id) "
+    "group by entry.tenant, entry.feed, twin.id) as chosen where kept.id = chosen.entry",
+    postgres="update feed_entries as kept set article = chosen.twin from ("
+    "select min(entry.id) as entry, twin.id as twin "
+    "from jsonb_array_elements($1) as given (cells) "
+    "join feed_entries as entry on entry.tenant = given.cells ->> 0 "
+    "and entry.feed = given.cells ->> 1 "
+    "join feed_articles as old on old.id = entry.article and old.owner = '' "
+    "and old.source <> (given.cells ->> 2)::bigint "
+    "join feed_articles as twin on twin.source = (given.cells ->> 2)::bigint and twin.owner = '' "
+    "and twin.identity = old.identity where not exists (select 1 from feed_entries as there "
+    "where there.tenant = entry.tenant and there.feed = entry.feed and there.article = twin.id) "
+    "group by entry.tenant, entry.feed, twin.id) as chosen where kept.id = chosen.entry",
+    types=("text", "text", "bigint"),
     name="entries that lead to the same article elsewhere",
 )
 
-# Articles that the new place does not know become its own, so that they are known when they come.
+# A row is (from, to). Articles that the new place does not know become its own, so that they are
+# known when they come.
 ADOPT_ARTICLES = Write(
     sqlite="update feed_articles as kept set source = given.value ->> 1 from jsonb_each(?1) as "
     "given where kept.source = given.value ->> 0 and not exists (select 1 from feed_articles as "

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headway.apps.feeds.fetching_answers import Fetched, Kind
 from headway.apps.feeds.model import Source, Status, Subscription, hints_of, hints_text, plain_url
+from headway.apps.feeds.moving import LEAD_TO_TWINS
 from headway.apps.feeds.pacing import Hints, adapted_interval_s
 from headway.apps.feeds.parsing import FeedUnreadable, ParsedFeed, ParserDied
 from headway.apps.feeds.register import Name, Register
@@ -168,10 +169,17 @@ class Refresher:
         if stored.twins:
             self.brain.write(REPOINT_ENTRIES, *stored.twins)
         if stored.arrivals:
+            self._lead_here(row)
             self._announce(source, visit, now)
         moved_to = visit.fetched.moved_to
-        if moved_to is not None and visit.parsed is not None:
+        if moved_to is not None:  # and what is there can be read, now or since the last time
             self._register.move(source, plain_url(moved_to), now)
+
+    def _lead_here(self, row: Source) -> None:
+        """Who was led here may have some of the articles already, from where he was before."""
+        led = [each for each in self._register.subscribers(row.id) if each.led]
+        if led:
+            self.brain.write(LEAD_TO_TWINS, *((*each.name, row.id) for each in led))
 
     def _announce(self, source: int, visit: Visit, now: float) -> None:
         rows = []

@@ -10,15 +10,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from headway.apps.feeds.model import (
-    Source,
-    Status,
-    Subscription,
-    host_of,
-    new_source,
-    plain_url,
-)
-from headway.apps.feeds.moving import ADOPT_ARTICLES, REPOINT_TO_TWINS
+from headway.apps.feeds.hosts import HostPaces
+from headway.apps.feeds.model import Source, Status, Subscription, host_of, new_source, plain_url
+from headway.apps.feeds.moving import ADOPT_ARTICLES, LEAD_TO_TWINS
 from headway.apps.feeds.pacing import interval_within_bounds_s
 from headway.apps.feeds.scheduling import LANE, Schedule
 from headway.apps.feeds.tables import (
@@ -30,15 +24,13 @@ from headway.apps.feeds.tables import (
     SOURCES,
     SUBSCRIPTIONS,
 )
+from headway.core import State
 from headway.engine.brain import Brain
 from headway.store import Store
 from headway.store.records import NewJob, Unique, UniqueScope
 
 FILL = "feeds.fill"
 TIDY = "feeds.tidy"
-PACE = {"every": "1s", "jitter": 0.2}  # of a host where nobody has said anything else
-
-DAY_S = 86_400.0
 
 Name = tuple[str, str]  # the tenant, and what it calls the feed
 
@@ -80,8 +72,9 @@ class Register:
         self.brain: Brain  # from the moment that an engine is about to start
         self._by_url: dict[str, int] = {}
         self._of_source: dict[int, dict[Name, Subscription]] = {}
-        self._hosts: dict[str, int] = {}  # how many sources are there
-        self._guests: dict[str, float] = {}  # other hosts that were asked, and when
+        self._hosts = HostPaces()
+        self._asked: set[Name] = set()  # feeds that are paused, and wanted once
+        self.schedule.heard.append(self._ended)
         self._last = 0
 
     # ------------------------------------------------------------------ looking
@@ -138,11 +131,11 @@ class Register:
         """An engine is about to start."""
         self.brain = brain
         self.load()
-        self._hosts = {}
-        self._guests = {}
-        now = brain.clock.now()
+        self._asked.clear()
+        self._hosts.meet(brain)
+        now = brain.core.now  # time must not pass here, before what is open has come back
         for row in self.sources.values():
-            self._count_host(row.host, 1, now)
+            self._hosts.count(row.host, 1, now)
         self.schedule.meet(brain)
 
     # ------------------------------------------------------------------ in the brain's turn
@@ -159,18 +152,18 @@ class Register:
         """All of them, or `Duplicates`. `skip`: leave out those that are there already."""
         found: list[tuple[Wanted, Subscription]] = []
         fresh: list[Wanted] = []
-        ids: set[str] = set()
-        urls: set[str] = set()
+        ids: dict[str, Wanted] = {}
+        urls: dict[str, Wanted] = {}
         for each in wanted:
             there = self._there(tenant, each)
+            twin = urls.get(each.url) or ids.get(each.id)
             if there is not None:
                 found.append((each, there))
-            elif each.id in ids or each.url in urls:
-                found.append((each, self._twin(tenant, each)))
+            elif twin is not None:
+                found.append((each, _subscription(tenant, twin, 0, now)))
             else:
                 fresh.append(each)
-                ids.add(each.id)
-                urls.add(each.url)
+                ids[each.id] = urls[each.url] = each
         if found and not skip:
             raise Duplicates(found)
         return [self._add(tenant, each, now) for each in fresh]
@@ -190,12 +183,42 @@ class Register:
                 self.fill(after, now, since=before.paused_at or 0.0)
         return after
 
+    def repoint(self, name: Name, url: str, now: float) -> Subscription:
+        """Another address for a subscription, as its tenant wants it; what it has stays, with its
+        marks. KeyError: there is no such subscription. `Duplicates`: it has that one, too.
+        """
+        before = self.subscriptions[name]
+        old = self.sources[before.source]
+        if old.url == url:
+            return before
+        there = self._reads(before.tenant, url)
+        if there is not None:
+            raise Duplicates([(Wanted(before.id, url), there)])
+        was = self._as_it_was(old.id)
+        row = self._source_for(url, now)
+        after = before._replace(source=row.id, url=url, note=None, led=1)
+        del self._of_source[old.id][name]
+        self._join(after, now)
+        if not self._of_source[old.id]:  # so what it has published is known when it comes again
+            self.brain.write(ADOPT_ARTICLES, (old.id, row.id))
+        self.brain.write(LEAD_TO_TWINS, (*name, row.id))
+        self._look(was, now)
+        return after
+
+    def refresh_now(self, name: Name, now: float) -> State | None:
+        """As `Schedule.want`. One that is paused has what is found, too."""
+        subscription = self.subscriptions[name]
+        if subscription.paused:
+            self._asked.add(name)
+        return self.schedule.want(self.sources[subscription.source], now)
+
     def unsubscribe(self, name: Name, now: float) -> Subscription:
         """KeyError: there is no such subscription. Its entries go with it."""
         gone = self.subscriptions[name]
         was = self._as_it_was(gone.source)
         del self.subscriptions[name]
         del self._of_source[gone.source][name]
+        self._asked.discard(name)
         self.brain.write(DROP_SUBSCRIPTION, name)
         self.brain.write(DROP_ENTRIES_OF_FEED, name)
         self._look(was, now)
@@ -212,6 +235,13 @@ class Register:
         else:
             self._merge(row, there, now)
 
+    def lend_pace(self, host: str, now: float) -> None:
+        """Somebody is led to a host that no source is at."""
+        self._hosts.lend(host, now)
+
+    def forget_guests(self, now: float) -> None:
+        self._hosts.forget_guests(now)
+
     def fill(self, subscription: Subscription, now: float, *, since: float = 0.0) -> None:
         """Let a subscription have what its source already knows."""
         args = {"tenant": subscription.tenant, "feed": subscription.id, "since": since}
@@ -227,43 +257,52 @@ class Register:
         same = self.subscriptions.get((tenant, wanted.id))
         if same is not None:
             return same
-        source = self._by_url.get(wanted.url, 0)
+        return self._reads(tenant, wanted.url)
+
+    def _reads(self, tenant: str, url: str) -> Subscription | None:
+        """What a tenant calls this address."""
+        source = self._by_url.get(url, 0)
         for each in self._of_source.get(source, {}).values():
             if each.tenant == tenant:
                 return each
         return None
 
-    def _twin(self, tenant: str, wanted: Wanted) -> Subscription:
-        """What stands for another one in the same list."""
-        return Subscription(
-            tenant, wanted.id, 0, wanted.url, wanted.title, wanted.folder, wanted.interval_s,
-            int(wanted.adaptive), int(wanted.paused), None, None, 0.0,
-        )  # fmt: skip
+    def _ended(self, source: int, state: State, new: int, error: str, now: float) -> None:
+        for name in [each.name for each in self.subscribers(source) if each.name in self._asked]:
+            self._asked.discard(name)
+            subscription = self.subscriptions[name]
+            if state is State.COMPLETED and subscription.paused:
+                self.fill(subscription, now, since=subscription.paused_at or 0.0)
 
     def _add(self, tenant: str, wanted: Wanted, now: float) -> Subscription:
-        row = self.source_at(wanted.url)
-        is_new = row is None
+        row = self._source_for(wanted.url, now)
+        subscription = _subscription(tenant, wanted, row.id, now)
+        self._join(subscription, now)
+        return subscription
+
+    def _source_for(self, url: str, now: float) -> Source:
+        row = self.source_at(url)
         if row is None:
             self._last = max(self._last + 1, int(now * 1000))
-            row = new_source(self._last, wanted.url, now)
+            row = new_source(self._last, url, now)
             self.sources[row.id] = row
             self._by_url[row.url] = row.id
-            self._count_host(row.host, 1, now)
+            self._hosts.count(row.host, 1, now)
             self.brain.write(PUT_SOURCE, row)
-        subscription = Subscription(
-            tenant, wanted.id, row.id, wanted.url, wanted.title, wanted.folder,
-            interval_within_bounds_s(wanted.interval_s), int(wanted.adaptive), int(wanted.paused),
-            now if wanted.paused else None, None, now,
-        )  # fmt: skip
+        return row
+
+    def _join(self, subscription: Subscription, now: float) -> None:
+        """Somebody reads a source from now on."""
+        row = self.sources[subscription.source]
         was = self._as_it_was(row.id)
+        is_known = bool(self._of_source.get(row.id))
         self._keep(subscription)
-        if not is_new:
+        if is_known:
             self.fill(subscription, now)
-        if row.has_ended:
+        if row.has_ended and not subscription.paused:
             self.schedule.want(row, now)  # perhaps it is there again
         else:
             self._look(was, now)
-        return subscription
 
     def _keep(self, subscription: Subscription) -> None:
         self.subscriptions[subscription.name] = subscription
@@ -291,7 +330,7 @@ class Register:
         del self.sources[row.id]
         self.schedule.drop(row.id, now)
         del self._by_url[row.url]
-        self._count_host(row.host, -1, now)
+        self._hosts.count(row.host, -1, now)
         self.brain.write(DROP_SOURCE, (row.id,))
         self.tidy(now)
 
@@ -300,8 +339,8 @@ class Register:
         self._by_url[url] = row.id
         host = host_of(url)
         if host != row.host:
-            self._count_host(host, 1, now)
-            self._count_host(row.host, -1, now)
+            self._hosts.count(host, 1, now)
+            self._hosts.count(row.host, -1, now)
         self.put(row._replace(url=url, host=host))
 
     def _merge(self, row: Source, there: Source, now: float) -> None:
@@ -316,9 +355,8 @@ class Register:
             else:
                 tenants.add(each.tenant)
                 del here[each.name]
-                moved.append(each._replace(source=there.id))
+                moved.append(each._replace(source=there.id, led=1))
                 self._keep(moved[-1])
-        self.brain.write(REPOINT_TO_TWINS, (row.id, there.id))
         if here:
             self.schedule.drop(row.id, now)
             self.put(row._replace(status=Status.MOVED.value))
@@ -326,33 +364,9 @@ class Register:
             self.brain.write(ADOPT_ARTICLES, (row.id, there.id))
             self._forget(row, now)
         for each in moved:
+            self.brain.write(LEAD_TO_TWINS, (*each.name, there.id))
             self.fill(each, now)
         self._look(was, now)
-
-    def _count_host(self, host: str, more: int, now: float) -> None:
-        """Hosts of feeds keep a pace for as long as there are any."""
-        before = self._hosts.get(host, 0)
-        self._hosts[host] = before + more
-        hosts = self.brain.policies.hosts
-        if not before:
-            hosts.give(host, PACE, now)
-        elif not before + more:
-            del self._hosts[host]
-            if host not in self._guests:
-                hosts.take_back(host, now)
-
-    def lend_pace(self, host: str, now: float) -> None:
-        """Somebody is led to a host that no source is at: it has the same pace, for a day."""
-        if host not in self._guests and host not in self._hosts:
-            self.brain.policies.hosts.give(host, PACE, now)
-        self._guests[host] = now
-
-    def forget_guests(self, now: float) -> None:
-        for host, at in list(self._guests.items()):
-            if now - at > DAY_S:
-                del self._guests[host]
-                if host not in self._hosts:
-                    self.brain.policies.hosts.take_back(host, now)
 
     def _enqueue(
         self, type: str, args: dict[str, Any], key: str, now: float, *, at: float = 0.0
@@ -363,6 +377,14 @@ class Register:
                 not_before=at, unique=Unique(key, UniqueScope.QUEUED),
             )
         )  # fmt: skip
+
+
+def _subscription(tenant: str, wanted: Wanted, source: int, now: float) -> Subscription:
+    return Subscription(
+        tenant, wanted.id, source, wanted.url, wanted.title, wanted.folder,
+        interval_within_bounds_s(wanted.interval_s), int(wanted.adaptive), int(wanted.paused),
+        now if wanted.paused else None, None, 0, now,
+    )  # fmt: skip
 
 
 def wanted_feed(id: str, url: str, **more: Any) -> Wanted:

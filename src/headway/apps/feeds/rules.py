@@ -16,6 +16,8 @@ Test = Literal["contains", "lacks", "is"]
 Action = Literal["read", "star", "drop"]
 
 MAX_RULES = 100  # of one tenant
+MAX_CONDITIONS = 20  # of one rule
+MAX_TEXT = 200  # characters of one condition
 MAX_TEXT_LOOKED_AT = 100_000  # characters of one article
 
 
@@ -68,13 +70,31 @@ def readable(
     )  # fmt: skip
 
 
+def fault_in(rule: Rule) -> str | None:
+    """Why nobody can want this rule; None: it makes sense."""
+    if not rule.actions:
+        return "say what the rule does: read, star or drop"
+    if "star" in rule.actions and "drop" in rule.actions:
+        return "a star keeps an article, so choose star or drop"
+    if not rule.conditions and not rule.feeds and not rule.folders:
+        return "this would be about every article; name a condition, a feed or a folder"
+    if any(not each.text.strip() for each in rule.conditions):
+        return "a condition looks for some text, not for spaces alone"
+    return None
+
+
+def matches(rule: Rule, feed: str, folder: str, article: Readable) -> bool:
+    """Whether a rule is about this article, also while it is switched off."""
+    return _is_there(rule, feed, folder) and _holds(rule, article)
+
+
 def judge(rules: Iterable[Rule], feed: str, folder: str, article: Readable) -> Verdict:
     """What the rules that hold for this feed say together. A star keeps what another rule would
     drop.
     """
     said: set[str] = set()
     for rule in rules:
-        if rule.enabled and _is_there(rule, feed, folder) and _holds(rule, article):
+        if rule.enabled and matches(rule, feed, folder, article):
             said.update(rule.actions)
     if not said:
         return PLAIN
@@ -102,7 +122,7 @@ def _fits(condition: Condition, article: Readable) -> bool:
         case "lacks":
             return all(wanted not in place for place in places)
         case "is":
-            return any(wanted == place.strip() for place in places)
+            return any(wanted.strip() == place.strip() for place in places)
 
 
 def _places(field: Field, article: Readable) -> tuple[str, ...]:

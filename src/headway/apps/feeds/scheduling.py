@@ -52,6 +52,7 @@ class Schedule:
         self.found: dict[int, int] = {}  # new articles of runs that end in this turn
         # Jobs that are stored, but not taken in yet: when they are wanted, and how much.
         self._coming: dict[int, tuple[float, int] | None] = {}
+        self._again: set[int] = set()  # wanted now, by somebody who came when the last run ended
 
     # ------------------------------------------------------------------ the engine's side
 
@@ -60,6 +61,7 @@ class Schedule:
         self.jobs.clear()
         self.found.clear()
         self._coming.clear()
+        self._again.clear()
         brain.loaded.append(self.loaded)
 
     def arrived(self, ticket: Ticket, now: float) -> None:
@@ -69,12 +71,12 @@ class Schedule:
         wish = self._coming.pop(source, None)
         row = self._register.sources.get(source)
         by_hand = BY_HAND in (ticket.priority, None if wish is None else wish[1])
-        if (
-            row is None
-            or self.jobs.get(source, number) != number
-            or not (by_hand or self._register.is_wanted(row))
-        ):
+        if self.jobs.get(source, number) != number:
             self.brain.core.cancel(number, now, WHY_DROPPED)
+            return
+        if row is None or not (by_hand or self._register.is_wanted(row)):
+            self.brain.core.cancel(number, now, WHY_DROPPED)
+            self._tell(source, State.CANCELLED, 0, WHY_DROPPED, now)
             return
         self.jobs[source] = number
         if wish is not None:
@@ -84,10 +86,10 @@ class Schedule:
         """`JobType.ended`: the one place where a chain goes on."""
         number: Any = change.ticket.id
         source = source_of(change.ticket.key)
+        new = self.found.pop(source, 0)
         if self.jobs.get(source) != number:
             return  # one that was dropped
         del self.jobs[source]
-        new = self.found.pop(source, 0)
         row = self._register.sources.get(source)
         error = ""
         if row is not None:
@@ -106,7 +108,11 @@ class Schedule:
 
     def _follow(self, row: Source, now: float) -> None:
         """Plan the next run of a source, if there is one."""
-        if self._register.is_wanted(row):
+        if row.id in self._again:
+            self._again.discard(row.id)
+            self._enqueue(row, now, BY_HAND, now)
+            self._coming[row.id] = (now, BY_HAND)
+        elif self._register.is_wanted(row):
             following = next_refresh(
                 str(row.id), self._register.interval_s(row), due_at=row.due_at, now=now,
                 failures=row.failures, hints=hints_of(row.hints),
@@ -125,7 +131,9 @@ class Schedule:
                 if self._register.is_wanted(row):
                     self._start(row, self._late(row, now), now)
                 continue
-            ticket = self.brain.core.tickets[self.jobs[row.id]]
+            ticket = self._ticket(row.id)
+            if ticket is None:
+                continue  # the last engine died while it ran, and that was once too often
             waits = ticket.state in (State.PENDING, State.QUEUED) and ticket.not_before <= now
             at = self._late(row, now)
             if waits and ticket.priority == BY_CLOCK and at > now:
@@ -158,7 +166,10 @@ class Schedule:
             self._enqueue(row, now, BY_HAND, now)
             self._coming[row.id] = (now, BY_HAND)
             return None
-        ticket = self.brain.core.tickets[number]
+        ticket = self._ticket(row.id)
+        if ticket is None:
+            self._again.add(row.id)
+            return None
         if ticket.state is not State.RUNNING:
             self._move(number, now, BY_HAND, now)
         return ticket.state
@@ -174,9 +185,10 @@ class Schedule:
                 self._coming[row.id] = self._coming[row.id] or (at, BY_CLOCK)
                 self._register.put(row._replace(due_at=at))
             return
-        ticket = self.brain.core.tickets[number]
-        is_planned = ticket.state is State.PENDING and ticket.tries is None
-        if is_planned and ticket.priority == BY_CLOCK:
+        ticket = self._ticket(row.id)
+        if ticket is None or ticket.state is not State.PENDING or ticket.tries is not None:
+            return
+        if ticket.priority == BY_CLOCK:
             self._register.put(row._replace(due_at=at))
             self._move(number, at, BY_CLOCK, now)
 
@@ -186,10 +198,11 @@ class Schedule:
         """
         if source in self._coming:
             self._coming[source] = None  # it is cancelled when it comes, unless somebody wants it
-        number = self.jobs.get(source)
-        if number is None:
+        ticket = self._ticket(source)
+        if ticket is None:
             return
-        if self.brain.core.tickets[number].state is State.RUNNING:
+        number = self.jobs[source]
+        if ticket.state is State.RUNNING:
             if source not in self._register.sources:
                 self.brain.core.cancel(number, now, WHY_DROPPED)
             return
@@ -198,6 +211,10 @@ class Schedule:
         self._tell(source, State.CANCELLED, 0, WHY_DROPPED, now)
 
     # ------------------------------------------------------------------ how
+
+    def _ticket(self, source: int) -> Ticket | None:
+        """Of its open job. None: it has none, or that has ended in this very turn."""
+        return self.brain.core.tickets.get(self.jobs.get(source, 0))
 
     def _due_at(self, row: Source, now: float) -> float:
         """From what is known of the last visit; at once, if there was none."""

@@ -3,6 +3,9 @@
 They are written before the run that found them ends, in transactions of their own: a long text has
 no business in the brain's turn. Nobody sees them before that end gives their readers entries. What
 a crash leaves between the two is found again by the next run, as `announced` says.
+
+Of each source it is kept which articles its last document had, and which it has lost of late. Those
+must stay known, also when nobody reads them any more, or they would come back as new.
 """
 
 from __future__ import annotations
@@ -20,14 +23,18 @@ from headway.apps.feeds.parsing.model import ParsedEntry
 from headway.apps.feeds.parsing.sanitising import html_as_text
 from headway.apps.feeds.rules import Readable, readable
 from headway.apps.feeds.searching import spaced
-from headway.apps.feeds.tables import ADD_ARTICLE, CHANGE_ARTICLE, PUT_SEARCH
+from headway.apps.feeds.tables import ADD_ARTICLE, CHANGE_ARTICLE, PUT_DOCUMENT, PUT_SEARCH
 from headway.store import Store
-from headway.store.tables import Writes
+from headway.store.tables import Rows, Write, Writes
 
-SHARED = ""  # the owner of what a site has published; else it is who has posted it
+SHARED = ""  # the owner of what a site has published
+POSTED_BY = "by:"  # else it is this with the tenant that has posted it, and that alone sees it
 AT_ONCE = 500  # identities in one question
 CHUNK_CHARACTERS = 500_000  # of articles in one transaction, so that nobody waits long
 EARLIEST = -62_135_596_800.0  # the year 1: what lies before it is no date
+DAY_S = 86_400.0
+LONG_DAYS = 3  # that an article was in the document
+BACK_WITHIN_DAYS = 14  # after it was lost; later it is a new one
 
 _encode = msgspec.json.encode
 
@@ -36,6 +43,9 @@ class Known(NamedTuple):
     id: int
     hash: str
     announced: int
+    first_seen_at: float
+    changed_at: float
+    is_own: bool  # of a tenant, and not of the site
 
 
 class Arrival(NamedTuple):
@@ -61,11 +71,12 @@ def known(
     for some in _some(identities):
         marks = ", ".join("?" * len(some))
         rows = store.rows(
-            "select identity, id, hash, announced from feed_articles "
+            "select identity, id, hash, announced, first_seen_at, changed_at from feed_articles "
             f"where source = ? and owner = ? and identity in ({marks})",
             (source, owner, *some),
         )
-        found.update((row[0], Known._make(row[1:])) for row in rows)
+        is_own = owner != SHARED
+        found.update((name, Known._make((*facts, is_own))) for name, *facts in rows)
     return found
 
 
@@ -77,17 +88,21 @@ def keep(
     there = known(store, source, list(wanted), owner)
     new = [identity for identity in wanted if identity not in there]
     changed = [name for name, each in there.items() if each.hash != wanted[name].hash]
+    last = document_writes(store, source, wanted, now) if owner == SHARED else []
     for chunk in _chunks([(name, wanted[name]) for name in (*new, *changed)]):
-        store.write(_writes(source, owner, chunk, there, now))
+        store.write([*_writes(source, owner, chunk, there, now), *last])
+        last = []
+    if last:
+        store.write(last)
     if new:
         there.update(known(store, source, new, owner))
+    unseen = [name for name in wanted if name in there and not there[name].announced]
     arrivals = [
-        Arrival(there[name].id, sorted_at(each.entry, now), each.readable())
-        for name, each in wanted.items()
-        if name in there and not there[name].announced
+        Arrival(there[name].id, sorted_at(wanted[name].entry, now), wanted[name].readable())
+        for name in unseen
     ]
     arrivals.sort(key=lambda each: each.at)
-    twins = _twins(store, source, there, new) if owner == SHARED and new else ()
+    twins = _twins(store, source, there, unseen) if owner == SHARED and unseen else ()
     return Stored(len(wanted), tuple(arrivals), len(changed), twins)
 
 
@@ -95,6 +110,69 @@ def sorted_at(entry: ParsedEntry, now: float) -> float:
     """When it appeared: as it says, but not in the future; now, if it does not say."""
     dated = _moment(entry.dated)
     return now if dated is None else min(dated, now)
+
+
+def owner_name(tenant: str) -> str:
+    """Of what a tenant posts. Whoever is bound to no tenant shares nothing by that."""
+    return f"{POSTED_BY}{tenant}"
+
+
+# ---------------------------------------------------------------------- documents
+
+
+class Document(msgspec.Struct, array_like=True):
+    """Articles by a short form of their identity, with days. What is lost after hours, as all is
+    in a busy feed, does not come back; what stood there for long may, when the site is well again.
+    """
+
+    there: dict[str, int]  # in the last one that was read, since this day
+    lost: dict[str, int] = {}  # there for long, and not any more since this day
+
+    def has(self, identity: str, now: float) -> bool:
+        """Also one that it has lost of late."""
+        name = short(identity)
+        lost_at = self.lost.get(name, 0)
+        return name in self.there or now // DAY_S - lost_at <= BACK_WITHIN_DAYS
+
+    def then(self, identities: Iterable[str], now: float) -> Document:
+        """After the next one was read."""
+        day = int(now // DAY_S)
+        there = {
+            name: self.there.get(name, 0 if name in self.lost else day)
+            for name in map(short, identities)
+        }
+        gone = {name: day for name, since in self.there.items() if day - since >= LONG_DAYS}
+        lost = {
+            name: at
+            for name, at in {**gone, **self.lost}.items()
+            if name not in there and day - at <= BACK_WITHIN_DAYS
+        }
+        return Document(there, lost)
+
+
+_document = msgspec.json.Decoder(Document)
+
+
+def short(identity: str) -> str:
+    return blake2b(identity.encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+
+
+def documents(store: Store, sources: Sequence[int]) -> dict[int, Document]:
+    """Of those sources that were ever read."""
+    marks = ", ".join("?" * len(sources))
+    rows = store.rows(
+        f"select source, articles from feed_documents where source in ({marks})", sources
+    )
+    return {source: _document.decode(articles) for source, articles in rows}
+
+
+def document_writes(
+    store: Store, source: int, identities: Iterable[str], now: float
+) -> list[tuple[Write, Rows]]:
+    """Nothing, if it has the same articles as before."""
+    before = documents(store, [source]).get(source)
+    after = (before or Document({})).then(identities, now)
+    return [] if after == before else [(PUT_DOCUMENT, [(source, _encode(after).decode())])]
 
 
 # ---------------------------------------------------------------------- how
@@ -167,17 +245,19 @@ def _writes(
 
 
 def _twins(
-    store: Store, source: int, there: dict[str, Known], new: list[str]
+    store: Store, source: int, there: dict[str, Known], unseen: list[str]
 ) -> tuple[tuple[str, int, int], ...]:
     found: list[tuple[str, int, int]] = []
-    for some in _some(new):
+    for some in _some(unseen):
         marks = ", ".join("?" * len(some))
         rows = store.rows(
             "select owner, identity, id from feed_articles "
             f"where source = ? and owner <> '' and identity in ({marks})",
             (source, *some),
         )
-        found += [(owner, id, there[identity].id) for owner, identity, id in rows]
+        found += [
+            (owner.removeprefix(POSTED_BY), id, there[identity].id) for owner, identity, id in rows
+        ]
     return tuple(found)
 
 

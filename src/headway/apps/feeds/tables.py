@@ -47,6 +47,7 @@ _COMMON = """
         paused bigint not null,
         paused_at double precision,
         note text,
+        led bigint not null,
         created_at double precision not null,
         primary key (tenant, id)
     );
@@ -121,6 +122,17 @@ _COMMON = """
     );
 """
 
+# Lists of what is unread, and what came after the last that a client has seen. (SQLite would not
+# take the first index, if `is_read` were not one of its columns.) A document says which articles
+# its source had when it was last read, see `storing`.
+_FOR_READING = """
+    drop index feed_entries_unread;
+    create index feed_entries_unread
+        on feed_entries (tenant, is_read, at, id, feed) where is_read = 0;
+    create index feed_entries_by_number on feed_entries (tenant, id);
+    create table feed_documents (source bigint primary key, articles text not null);
+"""
+
 MIGRATIONS = (
     {
         "sqlite": _COMMON.format(number="integer primary key autoincrement")
@@ -134,6 +146,20 @@ MIGRATIONS = (
         + """
         create table feed_search (article bigint primary key, words tsvector not null);
         create index feed_search_words on feed_search using gin (words);
+        """,
+    },
+    {
+        # The words come ready from `searching`; a store only compares them.
+        "sqlite": _FOR_READING
+        + """
+        drop table feed_search;
+        create virtual table feed_search using fts5 (
+            title, body, content = '', contentless_delete = 1, tokenize = "ascii"
+        );
+        """,
+        "postgres": _FOR_READING
+        + """
+        alter table feed_search add column text text not null default '';
         """,
     },
 )
@@ -156,7 +182,7 @@ SUBSCRIPTIONS = Table(
     {
         "tenant": TEXT, "id": TEXT, "source": WHOLE, "url": TEXT, "title": TEXT, "folder": TEXT,
         "interval_s": REAL, "adaptive": WHOLE, "paused": WHOLE, "paused_at": REAL, "note": TEXT,
-        "created_at": REAL,
+        "led": WHOLE, "created_at": REAL,
     },
     ("tenant", "id"),
 )  # fmt: skip
@@ -179,6 +205,7 @@ ENTRIES = Table(  # likewise
     },
     ("tenant", "feed", "article"),
 )  # fmt: skip
+DOCUMENTS = Table("feed_documents", {"source": WHOLE, "articles": TEXT}, ("source",))
 RULES = Table(
     "feed_rules",
     {"tenant": TEXT, "id": TEXT, "place": WHOLE, "settings": TEXT, "created_at": REAL},
@@ -211,6 +238,7 @@ CHANGE_ARTICLE = ARTICLES.change(
 )  # fmt: skip
 ANNOUNCE = ARTICLES_BY_NUMBER.change("announced")
 ADD_ENTRY = ENTRIES.add()
+PUT_DOCUMENT, DROP_DOCUMENT = DOCUMENTS.put(), DOCUMENTS.drop()
 PUT_RULE, DROP_RULE = RULES.put(), RULES.drop()
 PUT_ROUND = ROUNDS.put()
 PUT_ROUND_ITEM = ROUND_ITEMS.put()
@@ -225,30 +253,37 @@ DROP_ENTRIES_OF_FEED = Write(
     name="entries of feeds that are gone",
     table="feed_entries",
 )
-# A row is (tenant, article, article): entries of the first are entries of the second from now on.
+# A row is (tenant, article, article): entries of the first are entries of the second from now on,
+# unless their feed has one of that already.
 REPOINT_ENTRIES = Write(
     sqlite="update feed_entries as kept set article = given.value ->> 2 from jsonb_each(?1) as "
-    "given where kept.article = given.value ->> 1 and kept.tenant = given.value ->> 0",
+    "given where kept.article = given.value ->> 1 and kept.tenant = given.value ->> 0 "
+    "and not exists (select 1 from feed_entries as other where other.tenant = kept.tenant "
+    "and other.feed = kept.feed and other.article = given.value ->> 2)",
     postgres="update feed_entries as kept set article = (given.cells ->> 2)::bigint from "
     "jsonb_array_elements($1) as given (cells) where kept.article = (given.cells ->> 1)::bigint "
-    "and kept.tenant = given.cells ->> 0",
+    "and kept.tenant = given.cells ->> 0 and not exists (select 1 from feed_entries as other "
+    "where other.tenant = kept.tenant and other.feed = kept.feed "
+    "and other.article = (given.cells ->> 2)::bigint)",
     types=(TEXT, WHOLE, WHOLE),
     name="entries that lead to another article",
     table="feed_entries",
 )
-# A row is (source, owner, identity, title, text): what an article is found by.
+# A row is (source, owner, identity, title, text): what an article is found by, see `searching`. No
+# word of its title is beside one of its text.
 PUT_SEARCH = Write(
     sqlite="insert or replace into feed_search (rowid, title, body) "
     "select kept.id, given.value ->> 3, given.value ->> 4 from jsonb_each(?1) as given "
     "cross join feed_articles as kept on kept.source = given.value ->> 0 "
     "and kept.owner = given.value ->> 1 and kept.identity = given.value ->> 2",
-    postgres="insert into feed_search (article, words) select kept.id, "
-    "setweight(to_tsvector('simple', given.cells ->> 3), 'A') "
-    "|| to_tsvector('simple', given.cells ->> 4) "
+    postgres="insert into feed_search (article, words, text) select kept.id, "
+    "array_to_tsvector(array_remove(string_to_array((given.cells ->> 3) || ' ' || "
+    "(given.cells ->> 4), ' '), '')), "
+    "' ' || (given.cells ->> 3) || ' / ' || (given.cells ->> 4) || ' ' "
     "from jsonb_array_elements($1) as given (cells) join feed_articles as kept "
     "on kept.source = (given.cells ->> 0)::bigint and kept.owner = given.cells ->> 1 "
     "and kept.identity = given.cells ->> 2 "
-    "on conflict (article) do update set words = excluded.words",
+    "on conflict (article) do update set words = excluded.words, text = excluded.text",
     types=(WHOLE, TEXT, TEXT, TEXT, TEXT),
     name="words to search for",
 )

@@ -5,19 +5,70 @@ asks for anything else, a hop of a redirect or a page that a user names, waits h
 from __future__ import annotations
 
 import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+import httpx2
 
 from headway.api.turns import in_turn
-from headway.apps.feeds.fetching import FEEDS, Fetched, Fetcher
+from headway.apps.feeds.fetching import FEEDS, Fetched, Fetcher, Kind
 from headway.apps.feeds.model import host_of
-from headway.apps.feeds.parsing import FeedParser, ParsedFeed
+from headway.apps.feeds.parsing import Candidate, FeedParser, ParsedFeed, ParserDied
 from headway.apps.feeds.register import Register
 from headway.apps.feeds.settings import FeedSettings
 from headway.errors import EngineStopped
 from headway.net.addresses import Allowed
+from headway.net.outbound import Refused, check_url
+from headway.outcomes import Snooze
 from headway.sdk.app import App
 
 # Apart from the lane of the jobs: one that waits for a hop must not wait for its own place.
 HOPS = "feeds.hops"
+AGAIN_S = 1.0  # until a job is tried again that the stop of this server has interrupted
+CLOSE_S = 5.0  # for the connections of another loop
+
+FRESH_S = 60.0
+MOST_REMEMBERED = 100
+MOST_REMEMBERED_BYTES = 32_000_000
+
+
+class Remembered:
+    """What somebody has looked at a moment ago, so that checking an address, reading it and
+    subscribing to it ask the site once. For any thread.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, str], tuple[float, Fetched]] = {}  # the oldest first
+        self._bytes = 0
+
+    def get(self, url: str, accept: str) -> Fetched | None:
+        with self._lock:
+            at, fetched = self._kept.get((url, accept), (0.0, None))
+            return fetched if fetched is not None and self._clock() < at + FRESH_S else None
+
+    def put(self, url: str, accept: str, fetched: Fetched) -> None:
+        """Only what a site has sent well: whoever has mended his feed should see it at once."""
+        if fetched.kind is not Kind.FETCHED or len(fetched.body) > MOST_REMEMBERED_BYTES // 4:
+            return
+        now = self._clock()
+        with self._lock:
+            self._drop((url, accept))
+            self._kept[url, accept] = (now, fetched)
+            self._bytes += len(fetched.body)
+            for name, (at, _) in list(self._kept.items()):
+                too_much = len(self._kept) > MOST_REMEMBERED or self._bytes > MOST_REMEMBERED_BYTES
+                if now < at + FRESH_S and not too_much:
+                    break
+                self._drop(name)
+
+    def _drop(self, name: tuple[str, str]) -> None:
+        _, fetched = self._kept.pop(name, (0.0, None))
+        self._bytes -= 0 if fetched is None else len(fetched.body)
 
 
 class Visitor:
@@ -31,50 +82,117 @@ class Visitor:
         self._settings = settings
         self._allowed = allowed
         self._fetchers: dict[asyncio.AbstractEventLoop, Fetcher] = {}
+        self._remembered = Remembered()
+        self._closing = False
         self.parser = FeedParser(workers=settings.parsers)
+
+    # ------------------------------------------------------------------ for jobs
 
     async def fetch(
         self, url: str, *, etag: str | None, modified: str | None, validators_of: str | None,
         subscribers: int,
     ) -> Fetched:  # fmt: skip
         """For a job, which has had its turn."""
-        return await self._fetcher().fetch(
+        if validators_of is None:  # nothing of it was ever fetched, but perhaps looked at just now
+            known = self._remembered.get(url, FEEDS)
+            if known is not None:
+                return known
+        fetcher = await self._fetcher()
+        self._go_on()
+        fetched = await fetcher.fetch(
             url, etag=etag, modified=modified, validators_of=validators_of,
             subscribers=subscribers, before_hop=self.turn,
         )  # fmt: skip
+        self._go_on()
+        return fetched
+
+    async def parse(self, fetched: Fetched) -> ParsedFeed:
+        try:
+            return await self.parser.parse(
+                fetched.body, url=fetched.url, content_type=fetched.content_type
+            )
+        except ParserDied:
+            self._go_on()
+            raise
+
+    def _go_on(self) -> None:
+        """What breaks off because this server stops is no fault of any site."""
+        if self._closing:
+            raise Snooze(AGAIN_S)
+
+    # ------------------------------------------------------------------ for people
 
     async def look(self, url: str, *, accept: str = FEEDS, wait_s: float = 30.0) -> Fetched:
         """For somebody who asks now. TimeoutError: others are before him for longer than this."""
-        async with asyncio.timeout(wait_s):
-            await self.turn(url)
-        return await self._fetcher().fetch(url, accept=accept, before_hop=self.turn)
+        known = self._remembered.get(url, accept)
+        if known is not None:
+            return known
+        fetcher = await self._fetcher()
+        try:
+            check_url(url, self._allowed)
+        except Refused:
+            return await fetcher.fetch(url)  # which says why; nobody is waited for, nor asked
+        host = await self._lend_pace(url)
+        async with self._app.slot(host, lane=HOPS, timeout=wait_s) as slot:
+            fetched = await fetcher.fetch(url, accept=accept, before_hop=self.turn)
+            if fetched.kind is Kind.PUSHBACK and host_of(fetched.url) == host:
+                slot.report(fetched.status or 429, fetched.retry_after_s)
+        self._remembered.put(url, accept, fetched)
+        if fetched.moved_to is not None:
+            arrived = replace(fetched, moved_to=None, hops=0)
+            self._remembered.put(fetched.moved_to, accept, arrived)
+        return fetched
 
-    async def parse(self, fetched: Fetched) -> ParsedFeed:
-        return await self.parser.parse(
-            fetched.body, url=fetched.url, content_type=fetched.content_type
-        )
+    async def feeds_named_in(self, page: Fetched) -> tuple[Candidate, ...]:
+        return await self.parser.discover(
+            page.body, url=page.url, content_type=page.content_type
+        )  # fmt: skip
 
     async def turn(self, url: str) -> None:
         """Wait for a turn at the host of an address, in line with the jobs there."""
+        async with self._app.slot(await self._lend_pace(url), lane=HOPS):
+            pass
+
+    async def _lend_pace(self, url: str) -> str:
+        """The host of an address, which keeps a pace from now on."""
         engine = self._app.engine
         if engine is None:
             raise EngineStopped("the engine has stopped; try again when it is back")
         host = host_of(url)
         await in_turn(engine, lambda now: self._register.lend_pace(host, now))
-        async with self._app.slot(host, lane=HOPS):
-            pass
+        return host
+
+    # ------------------------------------------------------------------ the end
 
     async def close(self) -> None:
-        """From any loop, when nothing is asked any more."""
+        """From any loop. Jobs that are under way go back to wait for the next start."""
+        self._closing = True
         await self.parser.close()
-        fetcher = self._fetchers.pop(asyncio.get_running_loop(), None)
-        if fetcher is not None:
-            await fetcher.close()
+        here = asyncio.get_running_loop()
+        while self._fetchers:
+            loop, fetcher = self._fetchers.popitem()
+            if loop is here:
+                await fetcher.close()
+            else:
+                await _close_there(loop, fetcher)
 
-    def _fetcher(self) -> Fetcher:
+    async def _fetcher(self) -> Fetcher:
         loop = asyncio.get_running_loop()
-        fetcher = self._fetchers.get(loop)
-        if fetcher is None:
-            fetcher = Fetcher(self._allowed, introduction=self._settings.introduction())
-            self._fetchers[loop] = fetcher
-        return fetcher
+        if loop not in self._fetchers:
+            # All certificates of the system are read, which would hold up everybody on this loop.
+            tls = await asyncio.to_thread(httpx2.create_ssl_context)
+            introduction = self._settings.introduction()
+            made = Fetcher(self._allowed, introduction=introduction, verify=tls)
+            self._fetchers.setdefault(loop, made)
+        return self._fetchers[loop]
+
+
+async def _close_there(loop: asyncio.AbstractEventLoop, fetcher: Fetcher) -> None:
+    """Connections belong to their loop, and are closed by it, if it still runs."""
+    closing = fetcher.close()
+    if not loop.is_running():
+        closing.close()
+        return
+    with suppress(TimeoutError, RuntimeError):
+        async with asyncio.timeout(CLOSE_S):
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(closing, loop))

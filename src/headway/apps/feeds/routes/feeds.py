@@ -1,0 +1,399 @@
+"""Subscriptions over HTTP: what a tenant has, and changing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any, Literal
+from uuid import uuid4
+
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+
+from headway.api.auth import Principal, Reader, Submitter
+from headway.api.bodies import NO_NUL, WHOLE
+from headway.api.problems import MAX_ERRORS, Problem, documented
+from headway.api.site import Reply, Site, TheSite
+from headway.apps.feeds.importing import folder_path
+from headway.apps.feeds.model import MAX_URL, Subscription, host_of, plain_url
+from headway.apps.feeds.parsing.text import MAX_NAME, one_line
+from headway.apps.feeds.register import Duplicates, Register, Wanted
+from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.views import (
+    MINUTE_S,
+    FeedList,
+    FeedModel,
+    FeedStatus,
+    feed_view,
+    numbers_of,
+    status_of,
+    title_of,
+)
+from headway.net.addresses import Allowed
+from headway.net.outbound import Refused, check_url
+
+router = APIRouter(tags=["Feeds"])
+
+PATH = "/api/backend/feeds"
+AT_ONCE = 1_000  # feeds that one request adds
+LEAST, MOST = 1, 10_080  # minutes
+NAMED = 5  # of what is wrong, in the text of a problem
+
+# It stands in addresses, so there is nothing in it that would have to be written otherwise there.
+FeedId = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._~:@-]*$", max_length=200)
+]
+FeedNumber = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
+Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_URL, pattern=NO_NUL)]
+Title = Annotated[str, StringConstraints(max_length=MAX_NAME, pattern=NO_NUL)]
+Folder = Annotated[str, StringConstraints(max_length=1_000, pattern=NO_NUL)]
+Minutes = Annotated[int, Field(ge=LEAST, le=MOST), WHOLE]
+ThisFeed = Annotated[str, Path(max_length=200, pattern=NO_NUL, description="The id of a feed.")]
+NamedFeed = Annotated[str, Query(max_length=200, pattern=NO_NUL, description="The id of a feed.")]
+
+
+class Lenient(BaseModel):
+    """Clients send more than we know, which is left alone; what we know has to be right."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class FeedBody(Lenient):
+    """A feed to subscribe to. Only its address is needed."""
+
+    id: FeedId | FeedNumber | None = Field(
+        None, description="What you call it; null: a new name is made up."
+    )
+    url: Address = Field(description="Of the feed itself: http or https.")
+    title: Title | None = Field(None, description="Null: what the feed calls itself.")
+    folder: Folder | None = Field(
+        None, description="Names that lead to it, with a slash between; null: in none."
+    )
+    refresh_interval: Minutes = Field(30, description="Minutes between two visits.")
+    adaptive: bool = Field(False, description="Let the interval follow how often it changes.")
+    paused: bool = Field(False, description="Do not fetch it yet.")
+
+
+def _one_or_more(value: Any) -> str:
+    return "list" if isinstance(value, list) else "feed"
+
+
+Feeds = Annotated[
+    Annotated[FeedBody, Tag("feed")]
+    | Annotated[list[FeedBody], Tag("list"), Field(min_length=1, max_length=AT_ONCE)],
+    Discriminator(_one_or_more),
+]
+
+
+class ChangeBody(Lenient):
+    """What changes. All that is left out stays."""
+
+    url: Address = Field("", description="Another address; what was read stays read.")
+    title: Title | None = Field(None, description="Null: what the feed calls itself.")
+    folder: Folder | None = Field(None, description="Null: in none.")
+    refresh_interval: Minutes = Field(30, description="Minutes between two visits.")
+    adaptive: bool = Field(False, description="Let the interval follow how often it changes.")
+    paused: bool = Field(False, description="Leave it alone for now.")
+
+
+class NamedChangeBody(ChangeBody):
+    """What changes of which feed. All that is left out stays."""
+
+    id: FeedId | FeedNumber = Field(description="The feed.")
+
+
+class FeedRemoved(BaseModel):
+    feed_deleted: Literal[True]
+    articles_deleted: int = Field(description="That were there for you; others keep theirs.")
+
+
+def unknown(id: str) -> Problem:
+    return Problem(404, f"there is no feed {id!r}; it never was, or somebody has removed it",
+                   kind="unknown-feed")  # fmt: skip
+
+
+def duplicate(error: Duplicates) -> Problem:
+    """Names what is there already, and under which id."""
+    listed = [
+        {"url": wanted.url, "id": wanted.id, "existing_id": there.id}
+        for wanted, there in error.found
+    ]
+    ids = ", ".join(repr(each["existing_id"]) for each in listed[:NAMED])
+    more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
+    return Problem(409, f"you have this already, as {ids}{more}; nothing was changed. Change what "
+                   "is there with PATCH, or leave it out", kind="duplicate",
+                   duplicates=listed)  # fmt: skip
+
+
+def register_of(site: Site, feeds: TheFeeds) -> Register:
+    """All that is known. EngineStopped: no engine runs here, so nothing is."""
+    register: Register = feeds.register
+    assert register.brain is site.engine.brain
+    return register
+
+
+def usable_url(url: str, allowed: Allowed) -> str:
+    """In its plain form. ValueError or Refused: it may not be called, or is no address."""
+    plain = plain_url(url)
+    check_url(plain, allowed)
+    return plain
+
+
+@contextmanager
+def one_address() -> Iterator[None]:
+    """What is wrong with the one that was sent."""
+    try:
+        yield
+    except (ValueError, Refused) as error:
+        errors = [{"where": "body.url", "what": str(error)}]
+        raise Problem(422, f"body.url: {error}", kind="bad-feed", errors=errors) from error
+
+
+def feed_shown(feeds: TheFeeds, tenant: str, id: str) -> dict[str, Any]:
+    subscription = feeds.register.subscriptions.get((tenant, id))
+    view = None
+    if subscription is not None:
+        view = feed_view(feeds.register, subscription, numbers_of(feeds.store, tenant, id))
+    if view is None:
+        raise unknown(id)
+    return view
+
+
+# ---------------------------------------------------------------------- looking
+
+
+@router.get(
+    PATH,
+    summary="List your feeds",
+    operation_id="listFeeds",
+    response_class=Reply,
+    responses={200: {"model": FeedList}, **documented()},
+)
+def list_feeds(
+    site: TheSite,
+    feeds: TheFeeds,
+    principal: Reader,
+    folder: Annotated[
+        str | None,
+        Query(max_length=1_000, description="Those in this folder or below it; empty: in none."),
+    ] = None,
+    status: Annotated[FeedStatus | None, Query(description="Those in this state.")] = None,
+    q: Annotated[str, Query(max_length=200, description="In the title or the address.")] = "",
+) -> Response:
+    register, tenant = register_of(site, feeds), owner(principal)
+    numbers = numbers_of(feeds.store, tenant)
+    found = (
+        feed_view(register, each, numbers)
+        for each in register.of_tenant(tenant)
+        if folder is None or is_below(each.folder, folder_path(folder))
+        if _is_meant(feeds, each, status, q.strip().casefold())
+    )
+    return Reply({"feeds": [view for view in found if view is not None]})
+
+
+def is_below(folder: str, above: str) -> bool:
+    """In this folder, or in one that is in it. Nothing is below none."""
+    return folder == above or (above != "" and folder.startswith(f"{above}/"))
+
+
+def _is_meant(feeds: TheFeeds, subscription: Subscription, status: str | None, text: str) -> bool:
+    row = feeds.register.sources.get(subscription.source)
+    if row is None or status not in (None, status_of(subscription, row)):
+        return False
+    return text in title_of(subscription, row).casefold() or text in row.url.casefold()
+
+
+@router.get(
+    PATH + "/{id}",
+    summary="Look at a feed",
+    operation_id="getFeed",
+    response_class=Reply,
+    responses={200: {"model": FeedModel}, **documented(404)},
+)
+def get_feed(id: ThisFeed, site: TheSite, feeds: TheFeeds, principal: Reader) -> Response:
+    register_of(site, feeds)
+    return Reply(feed_shown(feeds, owner(principal), id))
+
+
+# ---------------------------------------------------------------------- adding
+
+
+@router.post(
+    PATH,
+    status_code=201,
+    summary="Subscribe to a feed, or to several",
+    operation_id="addFeeds",
+    response_class=Reply,
+    responses={201: {"model": FeedModel | FeedList}, **documented(409)},
+)
+def add_feeds(body: Feeds, site: TheSite, feeds: TheFeeds, principal: Submitter) -> Response:
+    """All of them or none. It is fetched at once, and its articles are there as soon as the site
+    has answered. With 409 the answer names in `duplicates` what is there already.
+    """
+    tenant = owner(principal)
+    listed = body if isinstance(body, list) else [body]
+    wanted = _wanted(listed, Allowed(site.config.outbound_allow), isinstance(body, list))
+    brain, limit = site.engine.brain, feeds.settings.max_feeds
+
+    def add(now: float) -> list[Subscription]:
+        room = max(0, limit - len(feeds.register.of_tenant(tenant)))
+        if len(wanted) > room:
+            raise Problem(409, f"a tenant has at most {limit} feeds, and you have room for {room} "
+                          "more; remove some, or let the operator raise max_feeds",
+                          kind="too-many-feeds")  # fmt: skip
+        made = feeds.register.subscribe(tenant, wanted, now)
+        for each in made:
+            brain.record(now, "feed_add", subject=f"feed:{each.id}", detail=host_of(each.url))
+        return made
+
+    try:
+        made = in_own_name(site, principal, add)
+    except Duplicates as error:
+        raise duplicate(error) from error
+    if not isinstance(body, list):
+        (only,) = made
+        headers = {"Location": f"{PATH}/{only.id}"}
+        return Reply(feed_shown(feeds, tenant, only.id), 201, headers=headers)
+    views = (feed_view(feeds.register, each, {}) for each in made)
+    return Reply({"feeds": [view for view in views if view is not None]}, 201)
+
+
+def _wanted(listed: Sequence[FeedBody], allowed: Allowed, several: bool) -> list[Wanted]:
+    """Problem: says of each that is wrong what is."""
+    wanted: list[Wanted] = []
+    errors: list[dict[str, str]] = []
+    for place, each in enumerate(listed):
+        try:
+            url = usable_url(each.url, allowed)
+        except (ValueError, Refused) as error:
+            where = f"body.list.{place}.url" if several else "body.url"
+            errors.append({"where": where, "what": str(error)})
+            continue
+        id = str(uuid4()) if each.id is None else str(each.id)
+        wanted.append(
+            Wanted(
+                id, url, _title(each.title), folder_path(each.folder or ""),
+                each.refresh_interval * MINUTE_S, each.adaptive, each.paused,
+            )
+        )  # fmt: skip
+    if errors:
+        first = errors[0]
+        raise Problem(422, f"{first['where']}: {first['what']}; nothing was added",
+                      kind="bad-feed", errors=errors[:MAX_ERRORS])  # fmt: skip
+    return wanted
+
+
+def _title(said: str | None) -> str | None:
+    return one_line(said, MAX_NAME)
+
+
+# ---------------------------------------------------------------------- changing
+
+
+@router.patch(
+    PATH + "/{id}",
+    summary="Change a feed",
+    operation_id="changeFeed",
+    response_class=Reply,
+    responses={200: {"model": FeedModel}, **documented(404, 409)},
+)
+def change_feed(
+    id: ThisFeed, body: ChangeBody, site: TheSite, feeds: TheFeeds, principal: Submitter
+) -> Response:
+    """What is left out stays. The next refresh follows the new interval at once."""
+    return _changed(id, body, site, feeds, principal)
+
+
+@router.patch(
+    PATH,
+    summary="Change a feed that the body names",
+    operation_id="changeNamedFeed",
+    response_class=Reply,
+    responses={200: {"model": FeedModel}, **documented(404, 409)},
+)
+def change_named_feed(
+    body: NamedChangeBody, site: TheSite, feeds: TheFeeds, principal: Submitter
+) -> Response:
+    return _changed(str(body.id), body, site, feeds, principal)
+
+
+# How what was sent is kept, by its name.
+_KEPT: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "title": ("title", _title),
+    "folder": ("folder", lambda said: folder_path(said or "")),
+    "refresh_interval": ("interval_s", lambda said: said * MINUTE_S),
+    "adaptive": ("adaptive", int),
+    "paused": ("paused", int),
+}
+
+
+def _changed(
+    id: str, body: ChangeBody, site: Site, feeds: TheFeeds, principal: Principal
+) -> Response:
+    tenant = owner(principal)
+    sent = {name: getattr(body, name) for name in body.model_fields_set - {"id"}}
+    url = ""
+    if "url" in sent:
+        with one_address():
+            url = usable_url(sent.pop("url"), Allowed(site.config.outbound_allow))
+    changes = {_KEPT[name][0]: _KEPT[name][1](said) for name, said in sent.items()}
+    said = ", ".join(sorted(sent) + ([f"url at {host_of(url)}"] if url else []))
+    register, brain = feeds.register, site.engine.brain
+
+    def change(now: float) -> None:
+        if (tenant, id) not in register.subscriptions:
+            raise unknown(id)
+        if url:
+            register.repoint((tenant, id), url, now)
+        register.change((tenant, id), now, **changes)
+        brain.record(now, "feed_change", subject=f"feed:{id}", detail=said)
+
+    try:
+        in_own_name(site, principal, change)
+    except Duplicates as error:
+        raise duplicate(error) from error
+    return Reply(feed_shown(feeds, tenant, id))
+
+
+# ---------------------------------------------------------------------- removing
+
+
+@router.delete(
+    PATH + "/{id}",
+    summary="Remove a feed",
+    operation_id="removeFeed",
+    response_class=Reply,
+    responses={200: {"model": FeedRemoved}, **documented(404)},
+)
+def remove_feed(id: ThisFeed, site: TheSite, feeds: TheFeeds, principal: Submitter) -> Response:
+    """With its articles and marks, for you. Nobody fetches it any more, unless others read it."""
+    return _removed(id, site, feeds, principal)
+
+
+@router.delete(
+    PATH,
+    summary="Remove a feed that the query names",
+    operation_id="removeNamedFeed",
+    response_class=Reply,
+    responses={200: {"model": FeedRemoved}, **documented(404)},
+)
+def remove_named_feed(
+    id: NamedFeed, site: TheSite, feeds: TheFeeds, principal: Submitter
+) -> Response:
+    return _removed(id, site, feeds, principal)
+
+
+def _removed(id: str, site: Site, feeds: TheFeeds, principal: Principal) -> Response:
+    tenant = owner(principal)
+    brain = site.engine.brain
+    numbers = numbers_of(feeds.store, tenant, id).get(id)
+
+    def remove(now: float) -> None:
+        if (tenant, id) not in feeds.register.subscriptions:
+            raise unknown(id)
+        gone = feeds.register.unsubscribe((tenant, id), now)
+        brain.record(now, "feed_remove", subject=f"feed:{id}", detail=host_of(gone.url))
+
+    in_own_name(site, principal, remove)
+    return Reply({"articles_deleted": 0 if numbers is None else numbers.articles,
+                  "feed_deleted": True})  # fmt: skip
