@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.forked import Forked
 from tests.postgres import in_memory, shared_postgres
 from tests.stores import postgres_place
 
@@ -46,21 +47,29 @@ class Server:
         self.environment = {
             f"HEADWAY_{name.upper()}": str(value) for name, value in settings.items()
         }
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Forked | None = None
 
     @property
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
 
-    def start(self) -> None:
+    def start(self, *, cold: bool = False) -> None:
+        """`cold`: with a new interpreter, which takes a second and more."""
         assert self._process is None
         begin = self.log.stat().st_size if self.log.exists() else 0
-        with open(self.log, "ab") as log:
-            self._process = subprocess.Popen(
-                self._command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=self._environment(), cwd=self.log.parent, start_new_session=True,
-            )  # fmt: skip
+        with open(self.log, "ab") as log, open(os.devnull) as nothing:
+            if cold:
+                self._process = subprocess.Popen(
+                    self._command(), stdin=nothing, stdout=log, stderr=log,
+                    env=self._environment(), cwd=self.log.parent, start_new_session=True,
+                )  # fmt: skip
+            else:
+                self._process = Forked(
+                    self._command()[1:], stdin=nothing.fileno(), stdout=log.fileno(),
+                    stderr=log.fileno(), environment=self._environment(), cwd=self.log.parent,
+                    new_session=True,
+                )  # fmt: skip
         self.url = self._address(begin)
         self.port = int(self.url.rpartition(":")[2])
 
@@ -134,13 +143,13 @@ class Server:
 
 
 @contextmanager
-def server_on(store: str, **settings: object) -> Iterator[Server]:
+def server_on(store: str, *, cold: bool = False, **settings: object) -> Iterator[Server]:
     """A new server with nothing in it."""
     directory = Path(tempfile.mkdtemp(prefix="headway-server-", dir=in_memory()))
     dsn = postgres_place(directory) if store == "postgres" else ""
     server = Server(directory, dsn, **settings)  # type: ignore[arg-type]
     try:
-        server.start()
+        server.start(cold=cold)
         yield server
     finally:
         server.close()
@@ -173,5 +182,5 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """
     if request.param == "postgres":
         shared_postgres()
-    with server_on(request.param) as started:
+    with server_on(request.param, cold=True) as started:
         yield started

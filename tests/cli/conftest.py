@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
 from headway.store import open_store
-from tests.cli.kit import Cli, server
-from tests.postgres import shared_postgres
+from tests.cli.kit import Cli, Servers, new_database
 
 # The routes behind the commands are tested on both stores; here the second is for `make soak`.
 STORES = ("sqlite", pytest.param("postgres", marks=pytest.mark.soak))
@@ -28,19 +27,10 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def new_database() -> str:
-    return shared_postgres().url(schema=f"s{uuid4().hex}")
-
-
 @pytest.fixture(scope="session")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """One server on each store, for all tests that do no harm to it: their addresses."""
-    data = tmp_path_factory.mktemp("served")
-    with (
-        server("--data", str(data)) as on_file,
-        server("--dsn", new_database()) as on_database,
-    ):
-        yield {"sqlite": on_file, "postgres": on_database}
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    with ExitStack() as running:
+        yield Servers(tmp_path_factory.mktemp("served"), running)
 
 
 @pytest.fixture(params=STORES)
@@ -50,7 +40,7 @@ def store(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def served(store: str, servers: dict[str, str], capsys: pytest.CaptureFixture[str]) -> Cli:
+def served(store: str, servers: Servers, capsys: pytest.CaptureFixture[str]) -> Cli:
     """The command on a server that has the jobs of `shop`."""
     return Cli(capsys, ("--server", servers[store]), served=True)
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
+from uuid import uuid4
 
 import pytest
 
 from headway.cli import main
+from tests.forked import Forked
+from tests.postgres import shared_postgres
 
 SHOP = "tests.cli.shop:app"
 ROOT = Path(__file__).parent.parent.parent
@@ -75,18 +77,27 @@ class Cli:
 @contextmanager
 def server(*options: str) -> Iterator[str]:
     """`headway serve` in a process of its own; its address."""
-    command = [sys.executable, "-m", "headway", "serve", "--port", "0", "--app", SHOP, *options]
+    arguments = ("-m", "headway", "serve", "--port", "0", "--app", SHOP, *options)
     with tempfile.TemporaryFile("w+") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=ROOT, env=without_headway()
-        )
-        with stopped_at_last(process):
-            yield _address_said_by(process, log)
+        process, out = forked(*arguments, aside=log)
+        with out, stopped_at_last(process):
+            yield _address_said_by(process, out, log)
 
 
-def _address_said_by(process: subprocess.Popen[str], log: IO[str]) -> str:
-    assert process.stdout is not None
-    said = process.stdout.readline()
+def forked(*arguments: str, aside: IO[str]) -> tuple[Forked, IO[str]]:
+    """A program of its own, and what it prints."""
+    mine, its = os.pipe()
+    with open(os.devnull) as nothing:
+        process = Forked(
+            arguments, stdin=nothing.fileno(), stdout=its, stderr=aside.fileno(),
+            environment=without_headway(), cwd=ROOT,
+        )  # fmt: skip
+    os.close(its)
+    return process, open(mine)
+
+
+def _address_said_by(process: Forked, out: IO[str], log: IO[str]) -> str:
+    said = out.readline()
     if not said.startswith("Headway is at "):
         process.wait(STARTS_S)
         log.seek(0)
@@ -95,7 +106,7 @@ def _address_said_by(process: subprocess.Popen[str], log: IO[str]) -> str:
 
 
 @contextmanager
-def stopped_at_last(process: subprocess.Popen[str]) -> Iterator[None]:
+def stopped_at_last(process: Forked) -> Iterator[None]:
     try:
         yield
     finally:
@@ -103,9 +114,29 @@ def stopped_at_last(process: subprocess.Popen[str]) -> Iterator[None]:
         with suppress(subprocess.TimeoutExpired):
             process.wait(STARTS_S)
         process.kill()
-        process.communicate()
+        process.wait()
 
 
 def without_headway() -> dict[str, str]:
     """The environment without what would say something to the command."""
     return {name: value for name, value in os.environ.items() if not name.startswith("HEADWAY_")}
+
+
+def new_database() -> str:
+    return shared_postgres().url(schema=f"s{uuid4().hex}")
+
+
+class Servers:
+    """One server on each store, for all tests that do no harm to it: their addresses."""
+
+    def __init__(self, data: Path, running: ExitStack) -> None:
+        self._data = data
+        self._running = running
+        self._known: dict[str, str] = {}
+
+    def __getitem__(self, store: str) -> str:
+        """It is started when somebody first asks for it."""
+        if store not in self._known:
+            at = ("--data", str(self._data)) if store == "sqlite" else ("--dsn", new_database())
+            self._known[store] = self._running.enter_context(server(*at))
+        return self._known[store]

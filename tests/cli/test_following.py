@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from tests.cli.kit import ROOT, Cli, server, without_headway
+from tests.cli.kit import Cli, forked, server
 
 WAIT_S = 30.0
 
@@ -23,17 +21,14 @@ class Follower:
     def __init__(self, *arguments: str) -> None:
         self.ids: list[int] = []
         self._aside = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed when it is left
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "headway", "events", "--follow", "--json", *arguments],
-            stdout=subprocess.PIPE, stderr=self._aside, text=True, cwd=ROOT, env=without_headway(),
-        )  # fmt: skip
+        follow = ("-m", "headway", "events", "--follow", "--json")
+        self._process, self._out = forked(*follow, *arguments, aside=self._aside)
         self._lines: SimpleQueue[str] = SimpleQueue()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
+        for line in self._out:
             self._lines.put(line)
 
     def sees(self, job: int, event: str) -> None:
@@ -67,8 +62,7 @@ class Follower:
         self._process.kill()
         self._process.wait()
         self._reader.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._out.close()
         self._aside.close()
 
 

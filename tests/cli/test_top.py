@@ -9,8 +9,6 @@ import pty
 import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import threading
 from collections.abc import Callable
@@ -28,7 +26,8 @@ from headway.cli.client import Unreachable
 from headway.cli.printing import Output
 from headway.cli.top_view import Picture, view
 from headway.cli.where import Where
-from tests.cli.kit import Cli, server, without_headway
+from tests.cli.kit import Cli, Servers, server, without_headway
+from tests.forked import Forked
 
 SIZES = [(140, 45), (80, 24), (60, 20), (40, 10), (20, 5), (8, 2), (1, 1)]
 
@@ -174,17 +173,21 @@ def test_a_server_that_was_never_there_is_an_error(bare: Cli) -> None:
 # ---------------------------------------------------------------------- at a terminal
 
 
+COMMAND = "from headway.cli import main; main()"
+HASTY = "from headway.cli import main, top; top.LOOK_AT_STORE_S = 0.5; main()"
+
+
 class Terminal:
     """A program at a terminal of some size."""
 
-    def __init__(self, *arguments: str, size: tuple[int, int]) -> None:
+    def __init__(self, *arguments: str, size: tuple[int, int], text: str = COMMAND) -> None:
         self._mine, its = pty.openpty()
         ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
         environment = without_headway() | {"TERM": "xterm"}
         environment.pop("COLUMNS", None)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "headway", *arguments],
-            stdin=its, stdout=its, stderr=its, env=environment, start_new_session=True,
+        self.process = Forked(
+            ["-c", text, *arguments], stdin=its, stdout=its, stderr=its,
+            environment=environment, cwd=os.getcwd(), new_session=True,
         )  # fmt: skip
         os.close(its)
         self.seen = ""
@@ -220,7 +223,7 @@ class Terminal:
 
 @pytest.mark.parametrize("size", [(100, 30), (20, 4)])
 @pytest.mark.parametrize("way", ["q", "ctrl-c"])
-def test_it_lives_and_is_left(servers: dict[str, str], size: tuple[int, int], way: str) -> None:
+def test_it_lives_and_is_left(servers: Servers, size: tuple[int, int], way: str) -> None:
     with Terminal("top", "--server", servers["sqlite"], size=size) as terminal:
         terminal.shows("running")
         if way == "q":
@@ -249,7 +252,7 @@ def test_the_store_is_free_between_two_looks(bare: Cli, tmp_path: Path) -> None:
     """A view of a store that nobody serves must not keep a server from starting."""
     at = ("--data", str(tmp_path / "data"))
     bare("migrate", *at)
-    with Terminal("top", *at, size=(120, 30)) as terminal:
+    with Terminal("top", *at, size=(120, 30), text=HASTY) as terminal:
         terminal.shows("no server runs here")
         with server(*at) as url:
             terminal.shows(url)

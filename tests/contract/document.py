@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import httpx2
@@ -79,7 +78,17 @@ def _pattern(path: str) -> re.Pattern[str]:
     return re.compile("[^/]+".join(re.escape(part) for part in parts))
 
 
-@cache
+_known: list[Document] = []
+
+
 def document_of(url: str) -> Document:
-    """One request for each server, whoever asks."""
+    """What the first server says that anybody asks. It takes a server half a second to write it,
+    and all of them run the same program.
+    """
+    if not _known:
+        _known.append(asked_for_document(url))
+    return _known[0]
+
+
+def asked_for_document(url: str) -> Document:
     return Document(httpx2.get(f"{url}/openapi.json").raise_for_status().json())

@@ -204,6 +204,8 @@ def test_flush_without_a_controller_only_cleans_up(service: Service) -> None:
 def test_settings_come_from_the_controller_at_the_start(
     governed: Service, controller: LittleController
 ) -> None:
+    # It listens before it has asked, and answers nobody until then.
+    assert governed.control("GET", "health").headers["x-config-version"] == "v1"
     path, token, body = controller.heard[0]
     assert path == "/api/v0/bootstrap"
     assert token == f"Bearer {controller.TOKEN}"
@@ -214,7 +216,6 @@ def test_settings_come_from_the_controller_at_the_start(
     began = time.monotonic()
     queue.must_wait(host, "192.0.2.3/32")
     assert time.monotonic() - began < SOON_S  # what it did not send is as it stands in the file
-    assert governed.control("GET", "health").headers["x-config-version"] == "v1"
 
 
 @pytest.mark.parametrize("target", ["all", "bootstrap", "config"])

@@ -16,6 +16,15 @@ OPEN_TO_ALL = {"/healthz", "/readyz"}
 CONTROL = ("/api/v0/health", "/api/v0/refresh", "/api/v0/flush")  # with a token of their own
 CALLING = ("POST /api/channels/calls", "GET /api/channels/callback-secret")
 ONLINE = ("/v1/chat/completions", "/v1/embeddings", "/v1/models", "/v1/models/{model}")
+READING = (
+    "/api/backend/articles",
+    "/api/backend/feeds", "/api/backend/folders", "/api/backend/queue/schedule-",
+    "/api/backend/opml", "/api/backend/rss/",
+)  # fmt: skip
+READER_APPS = "/api/greader/"
+LOGIN = "/api/greader/accounts/ClientLogin"
+RULES = "/api/backend/rules"
+LOOKING = (f"{RULES}/try", "/api/greader/reader/api/0/stream/items/contents")
 SCOPES = ("read", "submit", "operate")
 
 
@@ -74,7 +83,10 @@ def test_what_is_no_token_is_401(guarded: Guarded, wrong: str) -> None:
 
 
 def said_in(answer: httpx2.Response, kind: str, code: str) -> str:
-    """What it is refused with: below /v1/ in OpenAI's shape."""
+    """What it is refused with: below /v1/ in OpenAI's shape, and for reader apps as plain text."""
+    if answer.request.url.path.startswith(READER_APPS):
+        assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+        return answer.text
     if not answer.request.url.path.startswith("/v1/"):
         return str(problem_in(answer, kind)["detail"])
     error = answer.json()["error"]
@@ -88,11 +100,19 @@ def needed_for(operation: Operation) -> str:
         return "admin"
     if operation.path in ONLINE or operation.name in CALLING:
         return "submit"
-    if operation.method == "GET":
+    if operation.method == "GET" or operation.path in LOOKING:
         return "read"
     enqueues = ("/api/jobs", "/api/requests/enqueue", "/api/work/put", "/api/batches")
     holds = operation.path.startswith(
-        ("/api/slots", "/api/v0/fairqueue", "/v1/files", "/v1/batches")
+        (
+            "/api/slots",
+            "/api/v0/fairqueue",
+            "/v1/files",
+            "/v1/batches",
+            RULES,
+            READER_APPS,
+            *READING,
+        )
     )
     return "submit" if operation.path in enqueues or holds else "operate"
 
@@ -103,7 +123,7 @@ def test_a_token_does_what_its_scope_says_and_nothing_else(guarded: Guarded, sco
         for operation in api.document.operations:
             if operation.path in OPEN_TO_ALL or operation.path.endswith("/events"):
                 continue
-            if operation.path in CONTROL:
+            if operation.path in (*CONTROL, LOGIN):
                 continue
             # Nothing is there, and no body is right: whoever may, gets another problem than 403.
             answer = api.send(operation.method, operation.at(id="none", name="none"), json=5)

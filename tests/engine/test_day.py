@@ -68,6 +68,11 @@ def check_phase(times: list[float], anchor_at: float, runs: int) -> None:
 
 
 @second_store_in_the_soak
+def test_a_thousand_schedules_over_fifty_domains_for_three_hours() -> None:
+    spend(1_000, 50, 3)
+
+
+@pytest.mark.soak
 def test_two_thousand_schedules_over_a_hundred_domains_for_three_hours() -> None:
     spend(2_000, 100, 3)
 

@@ -16,6 +16,10 @@ from headway.remote.slot_protocol import outcome_words
 from headway.testing import World
 from tests.engine.test_learned import look
 from tests.engine.test_pushback import ClientError
+from tests.stores import second_store_in_the_soak
+
+# What is shown here is decided before the store is asked; the second kind is for `make soak`.
+pytestmark = second_store_in_the_soak
 
 HOST = "api.example.com"
 HEADERS = {

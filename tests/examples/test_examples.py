@@ -1,4 +1,6 @@
-"""The examples run as they are, end by themselves, and show what they promise, on every store."""
+"""The examples run as they are, end by themselves, and show what they promise. On the second kind
+of store they do so in `make soak`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from tests.stores import second_store_in_the_soak
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 ELSEWHERE = Path(__file__).with_name("elsewhere.py")
@@ -49,6 +53,7 @@ def test_an_example_says_what_it_is_and_how_to_run_it(name: str) -> None:
     assert f"python examples/{name}" in text
 
 
+@second_store_in_the_soak
 def test_the_polite_scraper_fetches_all_and_is_told_off_once(url: str) -> None:
     said = run("polite_scraper.py", url)
     assert "pages: 12 of 12" in said
@@ -57,6 +62,7 @@ def test_the_polite_scraper_fetches_all_and_is_told_off_once(url: str) -> None:
     assert number(r"rest after the pushback: ([\d.]+) s", said) >= 0.9
 
 
+@second_store_in_the_soak
 def test_recurring_feeds_keep_their_turns_over_an_outage_and_a_crash(url: str) -> None:
     said = run("recurring_feed_check.py", url)
     assert number(r"failed (\d+) times in a row", said) >= 3
@@ -67,6 +73,7 @@ def test_recurring_feeds_keep_their_turns_over_an_outage_and_a_crash(url: str) -
     assert number(r"slept through: (\d+) checks", said) >= 4
 
 
+@second_store_in_the_soak
 def test_slots_hold_a_program_of_ones_own_to_two_at_a_time_and_to_a_429(url: str) -> None:
     said = run("slot_around_a_download.py", url)
     assert "downloads: 8 of 8, 9 calls" in said

@@ -168,10 +168,10 @@ class FeedsWorld(World):
         self.app.store.write([(write, [(1,)])])
 
     def titles(self, tenant: str = "ann") -> list[str]:
-        """What a tenant can see, the oldest first."""
+        """What a tenant can see, the newest first."""
         rows = self.rows(
             "select a.title from feed_entries e join feed_articles a on a.id = e.article "
-            "where e.tenant = ? order by e.at, e.id",
+            "where e.tenant = ? order by e.at desc, e.id desc",
             tenant,
         )
         return [title for (title,) in rows]

@@ -26,6 +26,7 @@ from headway.apps.feeds.rules import Condition, Rule
 from headway.apps.feeds.tables import ADD_ARTICLE, ADD_ENTRY
 from headway.store.tables import Write
 from tests.feeds.feeds_world import FeedsWorld, Site, dated, entry
+from tests.stores import second_store_in_the_soak
 
 BLOG = "https://blog.example/feed"
 NEWS = "https://news.example/feed"
@@ -71,6 +72,7 @@ def posted(number: int, *, is_read: bool = False, is_starred: bool = False, **mo
 # ---------------------------------------------------------------------- lists
 
 
+@second_store_in_the_soak
 def test_the_newest_comes_first_and_undated_ones_keep_their_place(world: FeedsWorld) -> None:
     start = world.now
     world.web.sites[BLOG].entries = [
@@ -91,6 +93,7 @@ def test_the_newest_comes_first_and_undated_ones_keep_their_place(world: FeedsWo
     assert titles(have(world))[0] == "Article 5"
 
 
+@second_store_in_the_soak
 @pytest.mark.parametrize("order", ["newest", "oldest", "arrived"])
 def test_pages_and_cursors_lead_through_the_same_list(world: FeedsWorld, order: Order) -> None:
     start = world.now
@@ -161,6 +164,7 @@ def test_nobody_sees_the_articles_of_others(world: FeedsWorld) -> None:
 # ---------------------------------------------------------------------- marks
 
 
+@second_store_in_the_soak
 def test_a_mark_that_is_there_already_changes_nothing(world: FeedsWorld) -> None:
     world.subscribe(BLOG)
     world.run_for("10s")
@@ -200,6 +204,7 @@ def test_what_came_after_the_reader_looked_stays_unread(world: FeedsWorld) -> No
     assert mark_read(store, "ann", Wanted(), world.now) == 0
 
 
+@second_store_in_the_soak
 def test_lesson_21_saving_articles_again_never_touches_their_marks(world: FeedsWorld) -> None:
     world.subscribe(BLOG)
     world.run_for("10s")
@@ -260,6 +265,7 @@ def test_what_is_posted_is_the_tenants_own(world: FeedsWorld) -> None:
     assert len(ids(world, "cat")) == 3
 
 
+@second_store_in_the_soak
 def test_whoever_has_no_tenant_shares_nothing_by_posting(world: FeedsWorld) -> None:
     world.subscribe(BLOG, "", "blog")
     world.subscribe(BLOG, "bob", "blog")
@@ -272,6 +278,7 @@ def test_whoever_has_no_tenant_shares_nothing_by_posting(world: FeedsWorld) -> N
     assert "Changed" not in titles(have(world, "bob"))
 
 
+@second_store_in_the_soak
 def test_posting_again_changes_the_text_and_never_the_marks(world: FeedsWorld) -> None:
     world.subscribe(BLOG)
     world.run_for("10s")
@@ -289,6 +296,7 @@ def test_posting_again_changes_the_text_and_never_the_marks(world: FeedsWorld) -
     assert ids(world, search="other") == [number]
 
 
+@second_store_in_the_soak
 def test_what_the_site_says_goes_before_what_is_posted(world: FeedsWorld) -> None:
     world.subscribe(BLOG, "ann", "blog")
     world.subscribe(BLOG, "bob", "blog")
@@ -301,6 +309,7 @@ def test_what_the_site_says_goes_before_what_is_posted(world: FeedsWorld) -> Non
     assert ids(world, unread=False) == []
 
 
+@second_store_in_the_soak
 def test_the_same_identity_twice_is_one_article(world: FeedsWorld) -> None:
     world.subscribe(BLOG)
     world.run_for("10s")
@@ -328,6 +337,7 @@ def test_when_the_site_publishes_what_was_posted_the_marks_stay(world: FeedsWorl
     assert len(ids(world)) == 5
 
 
+@second_store_in_the_soak
 def test_rules_hold_for_what_is_posted(world: FeedsWorld) -> None:
     world.subscribe(BLOG)
     world.run_for("10s")
@@ -342,6 +352,7 @@ def test_rules_hold_for_what_is_posted(world: FeedsWorld) -> None:
     assert titles(have(world, unread=False, starred=True)) == ["Weekly"]
 
 
+@second_store_in_the_soak
 def test_what_was_deleted_does_not_come_back_by_being_posted_or_refreshed(
     world: FeedsWorld,
 ) -> None:
@@ -360,6 +371,7 @@ def test_what_was_deleted_does_not_come_back_by_being_posted_or_refreshed(
     assert titles(have(world)) == ["Article 4"]
 
 
+@second_store_in_the_soak
 def test_whoever_subscribes_anew_may_post_anew(world: FeedsWorld) -> None:
     world.subscribe(BLOG, "bob")
     feed = world.subscribe(BLOG)
@@ -388,6 +400,7 @@ def test_a_feed_that_is_paused_has_what_its_client_posts(world: FeedsWorld) -> N
     assert post(world, "blog", posted(4), posted(5)) == (0, 0, 2, 0)
 
 
+@second_store_in_the_soak
 def test_posting_while_the_site_is_read_gives_one_article(world: FeedsWorld) -> None:
     """Its own, the site's, and an end that finds both."""
     world.subscribe(BLOG)
@@ -411,6 +424,7 @@ def test_posting_while_the_site_is_read_gives_one_article(world: FeedsWorld) -> 
 # ---------------------------------------------------------------------- many, and strange ones
 
 
+@second_store_in_the_soak
 def test_strange_articles_are_kept_as_they_are(world: FeedsWorld) -> None:
     world.web.sites[BLOG].entries = [
         entry(1, title="x" * 1_000, content="y" * 400_000),

@@ -171,7 +171,7 @@ def test_what_people_type_is_an_address(typed: str, meant: str) -> None:
 
 @pytest.mark.parametrize("typed", [
     "", " ", "https://", "ftp://example.com/feed", "javascript:alert(1)",
-    "file:///etc/passwd", "http://[::1/", "x" * 3_000, "http://exa mple.com:port/",
+    "gopher://x.example/", "http://[::1/", "x" * 3_000, "http://exa mple.com:port/",
 ])  # fmt: skip
 def test_or_it_is_none_and_nobody_is_asked(typed: str) -> None:
     web = Web()

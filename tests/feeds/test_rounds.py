@@ -257,6 +257,25 @@ def test_a_feed_that_others_read_too_is_skipped_all_the_same(world: Together) ->
     assert world.counts(id) == (1, 0, 0, 1)
 
 
+def test_pausing_one_that_is_not_in_line_yet_ends_the_round(world: Together) -> None:
+    world.with_feeds(1)
+    pause(world, "f0")
+
+    def at_once(now: float) -> str:
+        register = world.feeds.register
+        register.change(("ann", "f0"), now, paused=0)
+        id = world.rounds.begin("ann", REFRESH, now).id
+        world.rounds.refresh(id, ["f0"], False, now)
+        register.change(("ann", "f0"), now, paused=1)
+        world.rounds.grown(id, now)
+        return id
+
+    id = world.turn(at_once)
+    world.run_for("10s")
+    ended(world, id)
+    assert world.errors(id, "skipped") == {"f0": "it is paused; resume it first"}
+
+
 def test_removing_all_while_none_is_in_line_yet_ends_the_round(world: Together) -> None:
     """Their jobs are given up before they are taken in."""
     world.with_feeds(3)
@@ -356,15 +375,19 @@ def test_a_restart_in_the_middle_goes_on_and_counts_nothing_twice(
     assert set(world.open_jobs().values()) == {1}
 
 
-def test_what_was_running_does_not_wait_for_its_next_turn_by_the_clock(world: Together) -> None:
-    world.with_feeds(1)
-    world.web.sites[url(0)].takes_s = 20
-    world.run_for("29m")
+def test_what_was_waited_for_goes_on_at_once_after_hours(world: Together) -> None:
+    """Others that have missed their turn are spread over the next hour."""
+    world.with_feeds(5)
+    for number in range(5):
+        world.web.sites[url(number)].takes_s = 20
     while not world.web.visits:
-        world.run_for("10s")
-    id, asked = world.refresh()
+        world.run_for("5s")
+    first = world.source(world.web.visits[0].url)
+    (subscription,) = world.feeds.register.subscribers(first.id)
+    id, asked = world.refresh(subscription.id)
     assert asked == Asked(already_running=1)
     world.crash()
+    world.clock.at += 7_200
     world.restart()
     world.run_for("60s")
     assert world.counts(id) == (1, 1, 0, 0)
@@ -378,6 +401,19 @@ def test_a_request_that_died_while_it_asked_leaves_a_round_that_ends(world: Toge
     world.restart()
     world.run_for("10s")
     assert world.counts(id) == (2, 2, 0, 0)
+    assert world.round(id).finished_at is not None
+
+
+def test_so_does_one_whose_feeds_were_all_done_by_then(world: Together) -> None:
+    world.with_feeds(1)
+    id = world.turn(lambda now: world.rounds.begin("ann", REFRESH, now)).id
+    world.turn(lambda now: world.rounds.refresh(id, ["f0"], False, now))
+    world.run_for("5s")
+    assert world.round(id).finished_at is None
+    world.crash()
+    world.restart()
+    world.run_for("1s")
+    assert world.counts(id) == (1, 1, 0, 0)
     assert world.round(id).finished_at is not None
 
 

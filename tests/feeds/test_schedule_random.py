@@ -5,6 +5,7 @@ one open job, nobody is asked twice at once, and no article is there twice.
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from itertools import pairwise
 
 import pytest
@@ -39,7 +40,8 @@ class People:
     def step(self) -> str:
         name = self.random.choice(
             ("subscribe", "subscribe", "unsubscribe", "pause", "resume", "interval", "force",
-             "publish", "site", "move", "crash", "cancel", "pass", "pass", "pass")
+             "refresh", "repoint", "publish", "site", "move", "crash", "cancel", "pass", "pass",
+             "pass")
         )  # fmt: skip
         getattr(self, name)()
         return name
@@ -50,10 +52,8 @@ class People:
 
     def subscribe(self) -> None:
         url = self.random.choice(URLS)
-        try:
+        with suppress(Duplicates):
             self.world.subscribe(url, self.random.choice(TENANTS), interval_s=1_800.0)
-        except Duplicates:
-            return
 
     def unsubscribe(self) -> None:
         name = self._some()
@@ -78,6 +78,19 @@ class People:
         rows = list(self.world.feeds.register.sources.values())
         if rows:
             self.world.force(self.random.choice(rows).url)
+
+    def refresh(self) -> None:
+        name = self._some()
+        if name is not None:
+            self.world.turn(lambda now: self.world.feeds.register.refresh_now(name, now))
+
+    def repoint(self) -> None:
+        name = self._some()
+        if name is None:
+            return
+        url = self.random.choice(URLS)
+        with suppress(Duplicates):
+            self.world.turn(lambda now: self.world.feeds.register.repoint(name, url, now))
 
     def publish(self) -> None:
         self.numbers += 1

@@ -17,6 +17,10 @@ from headway import App, job
 from headway.engine.hands import local, processes
 from headway.engine.hands.processes import ProgramFailed, ProgramTimeout, ProgramTooLarge
 from tests.hands.kit import WAIT_S, eventually, is_alive, pid_in, shell
+from tests.stores import second_store_in_the_soak
+
+# This is about programs, whatever the store; the second kind is for `make soak`.
+pytestmark = second_store_in_the_soak
 
 WAYS = ("plain", "async")
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 import urllib.request
@@ -20,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.forked import Forked
 from tests.servers import NewServer, Server
 
 WORKERS = 4
@@ -39,16 +38,19 @@ class Fleet:
     def __init__(self, server: Server, log: Path) -> None:
         self._server = server
         self._log = log
-        self.alive: list[subprocess.Popen[bytes]] = []
+        self.alive: list[Forked] = []
         self.died: dict[int, float] = {}
 
     def start_one(self) -> None:
-        command = [sys.executable, "-m", "headway", "worker", "--server", self._server.url,
-                   "--app", "tests.live.fleet_app:app", "--concurrency", "8"]  # fmt: skip
-        with open(self._log, "ab") as log:
+        arguments = ["-m", "headway", "worker", "--server", self._server.url,
+                     "--app", "tests.live.fleet_app:app", "--concurrency", "8"]  # fmt: skip
+        with open(self._log, "ab") as log, open(os.devnull) as nothing:
             self.alive.append(
-                subprocess.Popen(command, stdout=log, stderr=log, cwd=Path(__file__).parents[2])
-            )
+                Forked(
+                    arguments, stdin=nothing.fileno(), stdout=log.fileno(), stderr=log.fileno(),
+                    environment=os.environ, cwd=Path(__file__).parents[2],
+                )
+            )  # fmt: skip
 
     def kill_one(self, random: Random) -> None:
         victim = self.alive.pop(random.randrange(len(self.alive)))
@@ -65,7 +67,7 @@ class Fleet:
     def end(self) -> None:
         for each in self.alive:
             if each.poll() is None:
-                os.kill(each.pid, signal.SIGKILL)
+                each.kill()
                 each.wait()
 
 
@@ -155,7 +157,7 @@ def check(server: Server, ids: list[int], ran: dict[int, list[tuple[float, float
 def test_killed_workers_and_a_restarted_server_lose_nothing(
     new_sqlite_server: NewServer, tmp_path: Path
 ) -> None:
-    campaign(new_sqlite_server(lease_s=LEASE_S), tmp_path, seconds=8.0, jobs=200, seed=7)
+    campaign(new_sqlite_server(lease_s=LEASE_S), tmp_path, seconds=6.0, jobs=120, seed=7)
 
 
 @pytest.mark.soak

@@ -165,7 +165,7 @@ def test_rogues_and_kills_never_exceed_the_slots_nor_lose_one(
     new_sqlite_server: NewServer, tmp_path: Path
 ) -> None:
     server = new_sqlite_server(fairqueue=told(tmp_path, 2))
-    run(server, lease_s=2.0, seconds=12.0, kills=2, seed=5)
+    run(server, lease_s=2.0, seconds=8.0, kills=2, seed=5)
 
 
 @pytest.mark.soak

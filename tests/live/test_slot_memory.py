@@ -84,7 +84,7 @@ def new_queue(new_server: NewServer, directory: Path) -> Server:
 def test_thousands_of_ips_leave_nothing_behind(
     new_sqlite_server: NewServer, tmp_path: Path
 ) -> None:
-    flood(new_queue(new_sqlite_server, tmp_path), rounds=2, each_round=4_000)
+    flood(new_queue(new_sqlite_server, tmp_path), rounds=2, each_round=2_000)
 
 
 @pytest.mark.soak

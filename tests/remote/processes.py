@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx2
 
+from tests.forked import Forked
 from tests.hands.kit import eventually
 
 SERVICE = Path(__file__).with_name("service.py")
@@ -23,13 +24,24 @@ def free_port() -> int:
 
 
 class Process:
-    def __init__(self, command: list[str], log: Path, **environment: str) -> None:
+    """Any program, or with `forked` one of Headway, which is quick to start."""
+
+    def __init__(
+        self, command: list[str], log: Path, *, forked: bool = False, **environment: str
+    ) -> None:
         self._log = log
-        with open(log, "ab") as out:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                env={**os.environ, **environment},
-            )  # fmt: skip
+        self._process: subprocess.Popen[bytes] | Forked
+        told = {**os.environ, **environment}
+        with open(log, "ab") as out, open(os.devnull) as nothing:
+            if forked:
+                self._process = Forked(
+                    command[1:], stdin=nothing.fileno(), stdout=out.fileno(), stderr=out.fileno(),
+                    environment=told, cwd=os.getcwd(),
+                )  # fmt: skip
+            else:
+                self._process = subprocess.Popen(
+                    command, stdin=nothing, stdout=out, stderr=out, env=told
+                )
 
     @property
     def pid(self) -> int:
@@ -68,12 +80,14 @@ class Server:
     def start(self) -> None:
         command = [sys.executable, "-m", "headway", "serve", "--port", str(self._port)]
         log = self._directory / "server.log"
-        process = self._process = Process([*command, *self._store], log, **self._environment)
+        process = self._process = Process(
+            [*command, *self._store], log, forked=True, **self._environment
+        )
 
         def ready() -> bool:
             assert not process.is_over(), process.log()
             try:
-                return httpx2.get(f"{self.url}/readyz", trust_env=False).is_success
+                return httpx2.get(f"{self.url}/readyz", trust_env=False, verify=False).is_success
             except httpx2.TransportError:
                 return False
 
@@ -90,10 +104,12 @@ class Server:
         self._process.signal(signal.SIGKILL)
         self._process.ended()
 
-    def worker(self, *more: str) -> Process:
+    def worker(self, *more: str, cold: bool = False) -> Process:
+        """`cold`: with a new interpreter, as people start it."""
         number = len(self._workers)
         command = [sys.executable, "-W", "error", str(SERVICE), self.url, str(self._directory)]
-        worker = Process([*command, *more], self._directory / f"worker-{number}.log")
+        log = self._directory / f"worker-{number}.log"
+        worker = Process([*command, *more], log, forked=not cold)
         self._workers.append(worker)
         return worker
 

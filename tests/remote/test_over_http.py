@@ -16,10 +16,10 @@ from headway.core.change import UnknownTicket
 from headway.store.records import Query
 from tests.hands.kit import eventually
 from tests.remote.processes import Server
-from tests.stores import PLACES
+from tests.stores import PLACES, SECOND_STORE_IN_THE_SOAK
 
 
-@pytest.fixture(scope="module", params=PLACES)
+@pytest.fixture(scope="module", params=SECOND_STORE_IN_THE_SOAK)
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:

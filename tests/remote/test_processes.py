@@ -151,7 +151,7 @@ def test_sigterm_lets_jobs_end_and_gives_the_others_back(
 ) -> None:
     server = serve()
     app = producer(server)
-    worker = server.worker("3")
+    worker = server.worker("3", cold=True)
     quick = app.enqueue(call("wait", '{"name":"free"}'))
     slow = app.enqueue(call("endless"))
     eventually(lambda: len(server.lines("started")) == 2)

@@ -22,6 +22,18 @@ NO_ACTION = {
     "POST /api/slots/{id}/report", "POST /api/slots/{id}/release",
     "POST /api/slots/renew", "POST /api/slots/release",
     "POST /v1/chat/completions", "POST /v1/embeddings", "POST /v1/files", "POST /v1/batches",
+    # A login, looking, and what somebody has read. What `quickadd` and
+    # `subscribe` add is in the trail; they ask a site before.
+    "POST /api/greader/accounts/ClientLogin", "POST /api/backend/rules/try",
+    "POST /api/greader/reader/api/0/stream/items/contents",
+    "POST /api/greader/reader/api/0/edit-tag",
+    "POST /api/greader/reader/api/0/mark-all-as-read",
+    "POST /api/greader/reader/api/0/subscription/quickadd",
+    "POST /api/backend/rss/validate", "POST /api/backend/rss/parse",
+    "POST /api/backend/rss/discover", "POST /api/backend/rss/subscribe",
+    "POST /api/backend/articles", "PATCH /api/backend/articles",
+    "PATCH /api/backend/articles/{id}", "POST /api/backend/articles/mark-read",
+    "POST /api/backend/articles/{id}/archive",
 }  # fmt: skip
 NEEDS: dict[str, list[str]] = {"resume": ["pause"], "retry": ["cancel"]}
 GATES = ("lanes", "upstreams", "tools", "types")
@@ -182,6 +194,95 @@ def _cancel_batch(api: Api) -> str:
     return f"batch:{id}"
 
 
+def made_feed(api: Api, **more: Any) -> str:
+    """One that nobody fetches."""
+    said = {"url": f"http://{new_name()}.invalid/feed", "paused": True, **more}
+    return str(api.post("/api/backend/feeds", said, 201)["id"])
+
+
+def _feed(method: str, *, named: bool = False) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        id = made_feed(api)
+        path = "/api/backend/feeds" if named else f"/api/backend/feeds/{id}"
+        said: dict[str, Any] = {"json": {"title": "x", **({"id": id} if named else {})}}
+        if method == "DELETE":
+            said = {"params": {"id": id}} if named else {}
+        api.ok(method, path, **said)
+        return f"feed:{id}"
+
+    return act
+
+
+def _refresh_feed(api: Api) -> str:
+    id = made_feed(api)
+    api.post("/api/backend/queue/schedule-feed", {"feed_id": id, "force_immediate": True})
+    return f"feed:{id}"
+
+
+def _refresh_all(api: Api) -> str:
+    return f"round:{api.post('/api/backend/queue/schedule-all', {}, 202)['round_id']}"
+
+
+def _import(api: Api) -> str:
+    made = api.ok("POST", "/api/backend/opml", 202, content=b"<opml><body/></opml>")
+    return f"round:{made['id']}"
+
+
+def _folder(method: str) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        name = new_name()
+        made_feed(api, folder=name)
+        said = {"json": {"name": name, "to": f"{name}/x"}}
+        if method == "DELETE":
+            said = {"params": {"name": name}}
+        api.ok(method, "/api/backend/folders", **said)
+        return f"folder:{name}"
+
+    return act
+
+
+def made_rule(api: Api) -> str:
+    said = {"name": "x", "actions": ["read"], "conditions": [{"text": new_name()}]}
+    return str(api.post("/api/backend/rules", said, 201)["id"])
+
+
+def _rule(method: str, more: str = "", status: int = 200) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        id = made_rule(api)
+        sent = {"json": {"enabled": False}} if method == "PATCH" else {}
+        api.ok(method, f"/api/backend/rules/{id}{more}", status, **sent)
+        return f"rule:{id}"
+
+    return act
+
+
+def by_reader_app(api: Api, path: str, **sent: Any) -> None:
+    assert api.send("POST", f"/api/greader/reader/api/0/{path}", **sent).status_code == 200
+
+
+def _edited_by_reader_app(api: Api) -> str:
+    id = made_feed(api)
+    said = {"ac": "edit", "s": f"feed/{id}", "t": "x"}
+    by_reader_app(api, "subscription/edit", data=said)
+    return f"feed:{id}"
+
+
+def _label(path: str) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        name = new_name()
+        made_feed(api, folder=name)
+        said = {"s": f"user/-/label/{name}", "dest": f"user/-/label/{name}x"}
+        by_reader_app(api, path, data=said)
+        return f"folder:{name}"
+
+    return act
+
+
+def _imported_by_reader_app(api: Api) -> str:
+    by_reader_app(api, "subscription/import", content=b"<opml><body/></opml>")
+    return "opml_imported"
+
+
 def _asked(path: str, subject: str, **params: Any) -> Callable[[Api], str]:
     def act(api: Api) -> str:
         api.post(path, **params)
@@ -190,7 +291,13 @@ def _asked(path: str, subject: str, **params: Any) -> Callable[[Api], str]:
     return act
 
 
+def _delete_old(api: Api) -> str:
+    api.ok("DELETE", "/api/backend/articles/old")
+    return "articles_delete"
+
+
 OTHERS: dict[str, Callable[[Api], str]] = {
+    "DELETE /api/backend/articles/old": _delete_old,
     "POST /api/jobs/bulk": _bulk,
     "POST /api/schedules": lambda api: f"schedule:{made_schedule(api)}",
     "DELETE /api/schedules/{name}": _schedule("delete"),
@@ -212,6 +319,24 @@ OTHERS: dict[str, Callable[[Api], str]] = {
     "POST /v1/batches/{id}/cancel": _cancel_batch,
     "PUT /api/budgets/{tenant}": _budget("PUT"),
     "DELETE /api/budgets/{tenant}": _budget("DELETE"),
+    "POST /api/backend/feeds": lambda api: f"feed:{made_feed(api)}",
+    "PATCH /api/backend/feeds": _feed("PATCH", named=True),
+    "DELETE /api/backend/feeds": _feed("DELETE", named=True),
+    "PATCH /api/backend/feeds/{id}": _feed("PATCH"),
+    "DELETE /api/backend/feeds/{id}": _feed("DELETE"),
+    "POST /api/backend/queue/schedule-feed": _refresh_feed,
+    "POST /api/backend/queue/schedule-all": _refresh_all,
+    "POST /api/backend/opml": _import,
+    "PATCH /api/backend/folders": _folder("PATCH"),
+    "DELETE /api/backend/folders": _folder("DELETE"),
+    "POST /api/backend/rules": lambda api: f"rule:{made_rule(api)}",
+    "PATCH /api/backend/rules/{id}": _rule("PATCH"),
+    "DELETE /api/backend/rules/{id}": _rule("DELETE", status=204),
+    "POST /api/backend/rules/{id}/apply": _rule("POST", "/apply", 202),
+    "POST /api/greader/reader/api/0/subscription/edit": _edited_by_reader_app,
+    "POST /api/greader/reader/api/0/subscription/import": _imported_by_reader_app,
+    "POST /api/greader/reader/api/0/rename-tag": _label("rename-tag"),
+    "POST /api/greader/reader/api/0/disable-tag": _label("disable-tag"),
     "POST /api/queue/pause": _asked("/api/queue/pause", "lane:audited", scope="lane:audited"),
     "POST /api/queue/resume": _asked("/api/queue/resume", "lane:audited", scope="lane:audited"),
     "POST /api/queue/capacity": _asked("/api/queue/capacity", "lane:no_cookie", no_cookie=5),

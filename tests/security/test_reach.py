@@ -32,7 +32,27 @@ SUBMITTING = {"POST /api/jobs", "POST /api/work/put", "POST /api/requests/enqueu
               "POST /api/v0/fairqueue/report",
               "POST /v1/chat/completions", "POST /v1/embeddings", "GET /v1/models",
               "GET /v1/models/{model}", "POST /v1/files", "DELETE /v1/files/{id}",
-              "POST /v1/batches", "POST /v1/batches/{id}/cancel"}  # fmt: skip
+              "POST /v1/batches", "POST /v1/batches/{id}/cancel",
+              "POST /api/backend/feeds", "PATCH /api/backend/feeds", "DELETE /api/backend/feeds",
+              "PATCH /api/backend/feeds/{id}", "DELETE /api/backend/feeds/{id}",
+              "PATCH /api/backend/folders", "DELETE /api/backend/folders",
+              "POST /api/backend/queue/schedule-feed"}  # fmt: skip
+READER_APPS = "/api/greader/"
+LOGIN = "/api/greader/accounts/ClientLogin"
+SUBMITTING |= {
+    "POST /api/backend/articles", "PATCH /api/backend/articles",
+    "PATCH /api/backend/articles/{id}", "POST /api/backend/articles/mark-read",
+    "POST /api/backend/articles/{id}/archive", "DELETE /api/backend/articles/old",
+    "POST /api/backend/rules", "PATCH /api/backend/rules/{id}", "DELETE /api/backend/rules/{id}",
+    "POST /api/backend/rules/{id}/apply",
+    "POST /api/backend/queue/schedule-all", "POST /api/backend/opml",
+    *(f"POST /api/backend/rss/{each}" for each in ("validate", "parse", "discover", "subscribe")),
+    *(f"POST /api/greader/reader/api/0/{each}" for each in (
+        "edit-tag", "mark-all-as-read", "rename-tag", "disable-tag", "subscription/edit",
+        "subscription/quickadd", "subscription/import")),
+}  # fmt: skip
+# Looking at what a body names.
+LOOKING = {"POST /api/backend/rules/try", "POST /api/greader/reader/api/0/stream/items/contents"}
 CONTROL = {"/api/v0/health", "/api/v0/refresh", "/api/v0/flush"}  # with a token of their own
 
 
@@ -120,10 +140,16 @@ def everything_needs_a_token(url: str) -> None:
             assert send(url, each.method, each.at(), b"{}").status == 404
             continue
         bodies = [b"", b"{}", b"[[[[", b"\xff"] if each.method != "GET" else [b""]
+        if each.path == LOGIN:
+            bodies = bodies[:3]  # its body is read, so that it can be refused for what it is
         for body in bodies:
             answer = send(url, each.method, each.at(), body, content_type="application/json")
             assert answer.status == 401, each.name
             assert answer.headers["www-authenticate"] == "Bearer"
+            if each.path.startswith(READER_APPS):
+                assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+                tried += 1
+                continue
             said = json.loads(answer.body)
             if each.path.startswith("/v1/"):
                 assert answer.headers["content-type"] == "application/json"
@@ -178,7 +204,9 @@ def refusals(guarded: Guarded, holder: str) -> dict[str, int]:
     said = {"authorization": f"Bearer {token}", "content_type": "application/json"}
     found = {}
     for each in operations(guarded.url):
-        if each.path in OPEN | CONTROL or (each.path.endswith("/events") and "{" not in each.path):
+        if each.path in {*OPEN, *CONTROL, LOGIN} or (
+            each.path.endswith("/events") and "{" not in each.path
+        ):
             continue
         body = b"" if each.method == "GET" else b"{}"
         path = each.at(id=987_654_321, name="not-there")
@@ -188,7 +216,9 @@ def refusals(guarded: Guarded, holder: str) -> dict[str, int]:
 
 def test_reading_changes_nothing(guarded: Guarded) -> None:
     for name, status in refusals(guarded, "reader").items():
-        if not name.startswith("GET ") or "/api/tokens" in name or name in SUBMITTING:
+        if name in LOOKING:
+            assert status in (200, 422), name
+        elif not name.startswith("GET ") or "/api/tokens" in name or name in SUBMITTING:
             assert status == 403, name
         else:
             assert status in (200, 404), name

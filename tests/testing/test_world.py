@@ -15,8 +15,10 @@ from headway.store.records import Query
 from headway.testing import World
 from headway.testing.world import START_AT
 from tests.engine.kit import Diary, takes, trail
+from tests.stores import second_store_in_the_soak
 
-pytestmark = pytest.mark.usefixtures("worlds")
+# The clock is the same on every store; the second kind is for `make soak`.
+pytestmark = [pytest.mark.usefixtures("worlds"), second_store_in_the_soak]
 
 
 # --- time
