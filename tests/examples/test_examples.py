@@ -39,6 +39,7 @@ def number(pattern: str, text: str) -> float:
 
 def test_every_example_is_tested_here() -> None:
     assert EXAMPLES == [
+        "feed_reader.py",
         "llm_batch.py",
         "polite_scraper.py",
         "recurring_feed_check.py",
@@ -90,3 +91,18 @@ def test_a_batch_runs_beside_online_calls_and_nobody_is_refused() -> None:
     assert "batch completed: 30 of 30 lines answered" in ended.stdout
     assert "refused by the provider: 0 of" in ended.stdout
     assert number(r"online calls meanwhile: (\d+)", ended.stdout) >= 1
+
+
+def test_a_reader_subscribes_reads_and_is_polite() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "feed_reader.py")],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    said = ended.stdout
+    assert "subscribed to The harbour, with 2 articles:" in said
+    assert said.index("refreshed: 1 of 1, 1 new") < said.index("refreshed: 1 of 1, 0 new")
+    assert "found: Fog tonight" in said
+    assert "3 articles, 2 unread, 1 starred" in said
+    assert number(r"at least ([\d.]+) s apart", said) >= 0.99
+    assert "answers that nothing was new: 1" in said

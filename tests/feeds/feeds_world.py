@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -86,7 +86,7 @@ class Web:
         if site is None:
             return failed(Kind.NOT_FOUND, 404, url=url)
         if site.failure is not None:
-            return site.failure
+            return replace(site.failure, url=url)
         if site.etag is not None and site.etag == etag:
             return Fetched(kind=Kind.NOT_MODIFIED, url=url, status=304, etag=etag)
         fresh = None if site.fresh_for_s is None else self._world.now + site.fresh_for_s

@@ -194,14 +194,14 @@ def test_forcing_a_paused_feed_is_one_refresh_whose_articles_are_seen(world: Fee
     world.subscribe(BLOG, "bob")
     feed = world.subscribe(BLOG, "ann", paused=True)
     world.run_for("10s")
-    world.web.sites[BLOG].entries.append(entry(3))
+    world.web.sites[BLOG].entries.insert(0, entry(3))
     world.run_for("1h")  # bob's refresh finds it, and ann's feed is paused
-    assert world.titles("bob") == ["Article 1", "Article 2", "Article 3"]
+    assert world.titles("bob") == ["Article 3", "Article 1", "Article 2"]
     before = len(world.web.visits)
     world.turn(lambda now: register.refresh_now(feed.name, now))
     world.run_for("10s")
     assert len(world.web.visits) == before + 1
-    assert world.titles("ann") == ["Article 1", "Article 2", "Article 3"]
+    assert world.titles("ann") == ["Article 3", "Article 1", "Article 2"]
     assert world.open_jobs() == {BLOG: 1}
 
 

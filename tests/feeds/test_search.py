@@ -94,7 +94,7 @@ def found(store: Store, search: str) -> list[str]:
     ("全文", ["chinese"]),
     ("文全", ["chinese"]),
     ("索全", []),
-    ("中文", ["chinese", "mixed"]),
+    ("中文", ["mixed", "chinese"]),
     ("中文 -python3", ["chinese"]),
     ("数据库 功能", ["chinese"]),
     ("データ", ["japanese"]),

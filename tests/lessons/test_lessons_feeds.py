@@ -133,3 +133,35 @@ def test_lesson_22_a_page_of_errors_is_a_failure_and_empties_nothing(world: Feed
     world.force(BLOG)
     world.run_for("1m")
     assert world.source(BLOG).status == "ok"
+
+
+def test_lesson_23_one_failing_feed_fails_no_batch(world: FeedsWorld) -> None:
+    urls = [f"https://site{number}.example/feed" for number in range(40)]
+    for number, url in enumerate(urls):
+        world.web.sites[url] = Site([entry(number)])
+        world.subscribe(url)
+    world.run_for("1m")
+    for number, failure in enumerate((
+        failed(Kind.NOT_FOUND, 404), failed(Kind.SERVER_ERROR, 500), failed(Kind.TIMED_OUT),
+        failed(Kind.GONE, 410),
+    )):  # fmt: skip
+        world.web.sites[urls[number]].failure = failure
+    world.web.sites[urls[4]].unreadable = "This is no feed."
+    for url in urls[10:22]:
+        world.web.sites[url].entries.append(entry(1_000))
+    rounds = world.feeds.rounds
+
+    def begin(now: float) -> str:
+        made = rounds.begin("ann", "refresh", now, total=0)
+        rounds.refresh(made.id, urls, False, now)
+        rounds.grown(made.id, now)
+        return made.id
+
+    id = world.turn(begin)
+    world.run_for("1m")
+    row = rounds.row("ann", id)
+    assert (row.total, row.done + row.failed, row.finished_at) == (40, 38, None)  # two are retried
+    world.run_for("30m")
+    row = rounds.row("ann", id)
+    assert (row.total, row.done, row.failed, row.new_count) == (40, 35, 5, 12)
+    assert row.finished_at is not None

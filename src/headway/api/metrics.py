@@ -66,6 +66,7 @@ class Counts(NamedTuple):
     about: str
     labels: tuple[str, ...]
     counts: Mapping[tuple[str, ...], float]
+    now: bool = False  # how many there are at this moment, and not how many there ever were
 
 
 CountsOf = Callable[[], Iterable[Counts]]
@@ -194,8 +195,11 @@ def _total(name: str, about: str, count: float) -> Metric:
     return CounterMetricFamily(f"headway_{name}", about, value=count)
 
 
-def _totals(name: str, about: str, labels: tuple[str, ...], counts: Mapping[Any, float]) -> Metric:
-    family = CounterMetricFamily(f"headway_{name}", about, labels=labels)
+def _totals(
+    name: str, about: str, labels: tuple[str, ...], counts: Mapping[Any, float], now: bool = False
+) -> Metric:
+    kind = GaugeMetricFamily if now else CounterMetricFamily
+    family = kind(f"headway_{name}", about, labels=labels)
     merged: dict[tuple[str, ...], float] = {}
     for values, count in counts.items():
         safe = tuple(_label(value) for value in values)

@@ -19,6 +19,7 @@ STYLES = {"ok": "green", "error": "red", "gone": "bright_black", "moved": "brigh
           "paused": "yellow", "new": "blue"}  # fmt: skip
 SPARED = ("folder", "fetched")  # where there is little room
 FEW = 5  # feeds that are waited for and may be named
+SHORT = 24  # characters of a title that is not what somebody wants to know
 UNREAD, STARRED = "●", "★"
 
 
@@ -83,7 +84,8 @@ def feed_facts(feed: dict[str, Any]) -> RenderableType:
         ("fetched", at_and_ago(feed["last_fetched"])),
         ("tried", at_and_ago(feed["last_tried"])
          if feed["last_tried"] != feed["last_fetched"] else None),
-        ("next visit", next_visit(feed)), ("waits for", task.get("wait_reason")),
+        ("next visit", next_visit(feed)),
+        ("waits", (task.get("wait_reason") or "").removeprefix("waits ")),
         ("should start", at_and_ago(task.get("eta"))),
         ("about", feed["description"]), ("language", feed["language"]),
         ("added", at_and_ago(feed["created_at"])),
@@ -207,7 +209,9 @@ def round_words(round: dict[str, Any]) -> str:
         return words
     at = ago(waits["eta"])
     when = f", {at}" if at.startswith("in ") else ""
-    return f"{words}; {waits['title'] or waits['feed_id']}: {waits['wait_reason']}{when}"
+    title = plain(waits["title"] or waits["feed_id"])
+    short = title if len(title) <= SHORT else f"{title[: SHORT - 1]}…"
+    return f"{words}; {short}: {waits['wait_reason'].removeprefix('waits ')}{when}"
 
 
 def round_facts(round: dict[str, Any]) -> RenderableType:

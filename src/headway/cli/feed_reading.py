@@ -10,7 +10,7 @@ import typer
 from headway.cli import feed_layouts as layouts
 from headway.cli.asking import Call, asks
 from headway.cli.client import PAGE, Client
-from headway.cli.feeds import FolderOf, all_feeds, app, feed_meant
+from headway.cli.feeds import FolderOf, all_feeds, app, feed_meant, reached
 from headway.cli.printing import count
 
 ARTICLES = "/api/backend/articles"
@@ -38,7 +38,7 @@ def articles(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many at most.")] = 20,
 ) -> None:  # fmt: skip
     """Articles, the newest first."""
-    client = call.client
+    client = reached(call)
     query: dict[str, Any] = {
         "feed": None if feed is None else feed_meant(client, feed)["id"],
         "folder": folder, "q": search,
@@ -98,7 +98,7 @@ def unstar(call: Call, ids: ArticleIds) -> None:
 def _mark(call: Call, ids: list[int], marks: dict[str, bool], word: str) -> None:
     total = {"changed": 0, "unchanged": 0, "not_found": 0}
     for begin in range(0, len(ids), AT_ONCE):
-        answer = call.client.patch(ARTICLES, {"ids": ids[begin : begin + AT_ONCE], **marks})
+        answer = reached(call).patch(ARTICLES, {"ids": ids[begin : begin + AT_ONCE], **marks})
         total = {name: total[name] + answer[name] for name in total}
     if call.out.as_json:
         call.out.line(total, indent=2)
@@ -128,12 +128,12 @@ def mark_read(
         raise typer.BadParameter("say one of --feed, --folder and --all")
     body: dict[str, Any] = {"all": True} if all else {}
     if feed is not None:
-        body["feed"] = feed_meant(call.client, feed)["id"]
+        body["feed"] = feed_meant(reached(call), feed)["id"]
     if folder is not None:
         body["folder"] = folder
     if before is not None:
         body["before"] = int(before) if before.isdecimal() else before
-    answer = call.client.post(f"{ARTICLES}/mark-read", body)
+    answer = reached(call).post(f"{ARTICLES}/mark-read", body)
     if call.out.as_json:
         call.out.line(answer, indent=2)
     else:

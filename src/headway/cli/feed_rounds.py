@@ -20,7 +20,16 @@ from rich.table import Column
 from headway.cli import feed_layouts as layouts
 from headway.cli.asking import Call, asks
 from headway.cli.client import Client, CommandFailed, part
-from headway.cli.feeds import QUEUE, Every, FolderOf, IntoFolder, app, ids_meant, minutes_of
+from headway.cli.feeds import (
+    QUEUE,
+    Every,
+    FolderOf,
+    IntoFolder,
+    app,
+    ids_meant,
+    minutes_of,
+    reached,
+)
 from headway.cli.printing import count, new_console, plain
 
 ROUNDS = f"{QUEUE}/rounds"
@@ -53,11 +62,11 @@ def refresh(
         raise typer.BadParameter("name feeds, or say --folder or --all")
     body: dict[str, Any] = {}
     if feeds:
-        body["feed_ids"] = ids_meant(call.client, feeds)
+        body["feed_ids"] = ids_meant(reached(call), feeds)
     elif folder is not None:
         body["folder"] = folder
-    asked = call.client.post(f"{QUEUE}/schedule-all", body)
-    if no_wait or call.client.idle:
+    asked = reached(call).post(f"{QUEUE}/schedule-all", body)
+    if no_wait or reached(call).idle:
         call.out.show(asked, layouts.asked_words)
         _goes_on(call, asked["round_id"])
         return
@@ -75,15 +84,15 @@ def rounds(
 ) -> None:
     """The last refreshes of many feeds and imports, or how far one of them is."""
     if id is None:
-        call.out.show(call.client.get(ROUNDS), layouts.round_table)
-    elif no_wait or call.client.idle:
-        call.out.show(call.client.get(f"{ROUNDS}/{part(id)}"), layouts.round_facts)
+        call.out.show(reached(call).get(ROUNDS), layouts.round_table)
+    elif no_wait or reached(call).idle:
+        call.out.show(reached(call).get(f"{ROUNDS}/{part(id)}"), layouts.round_facts)
     else:
         _watch(call, id)
 
 
 def _goes_on(call: Call, id: str) -> None:
-    if call.client.idle:
+    if reached(call).idle:
         call.out.aside("nothing is fetched while no server runs; it goes on when one does")
     else:
         call.out.aside(f"it goes on; `headway feeds rounds {id}` says how far it is")
@@ -92,7 +101,7 @@ def _goes_on(call: Call, id: str) -> None:
 def _watch(call: Call, id: str) -> None:
     """Until it is done. Fails if not all of it could be."""
     try:
-        round = _followed(call.client, id)
+        round = _followed(reached(call), id)
     except KeyboardInterrupt:
         _goes_on(call, id)
         sys.exit(INTERRUPTED)
@@ -160,10 +169,10 @@ def import_(
     document = _read(file)
     asked = {name: value for name, value in query.items() if value is not None}
     # Nothing else that a command sends is no JSON.
-    round = call.client._ask(
+    round = reached(call)._ask(
         "POST", OPML, content=document, headers={"Content-Type": "text/x-opml"}, params=asked
     )
-    if no_wait or call.client.idle:
+    if no_wait or reached(call).idle:
         call.out.show(round, layouts.round_facts)
         _goes_on(call, round["id"])
         return
@@ -186,7 +195,7 @@ def export(
     ] = "-",
 ) -> None:  # fmt: skip
     """Write all that you subscribe to as a list that any reader takes (OPML)."""
-    document = _list_of(call.client)
+    document = _list_of(reached(call))
     if file == "-" and call.out.as_json:
         call.out.line({"opml": document.decode()}, indent=2)
     elif file == "-":

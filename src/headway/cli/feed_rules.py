@@ -11,7 +11,7 @@ from headway.cli import feed_layouts as layouts
 from headway.cli.asking import Call, asks
 from headway.cli.client import Client, Refused, part
 from headway.cli.feed_names import the_one
-from headway.cli.feeds import all_feeds, app, ids_meant
+from headway.cli.feeds import all_feeds, app, ids_meant, reached
 from headway.cli.printing import count
 
 rules = typer.Typer(name="rules", help="What becomes of articles as they come.")
@@ -63,7 +63,7 @@ def rule_meant(client: Client, said: str) -> dict[str, Any]:
 @asks
 def list_(call: Call) -> None:
     """Your rules, in their order."""
-    answer = call.client.get(RULES)
+    answer = reached(call).get(RULES)
     titles = _titles(call, answer["items"])
     call.out.show(answer, lambda found: layouts.rule_table(found, titles))
 
@@ -72,7 +72,7 @@ def _titles(call: Call, found: list[dict[str, Any]]) -> dict[str, str]:
     """Of feeds, if somebody will see them."""
     if call.out.as_json or not any(each.get("feeds") or "feed_id" in each for each in found):
         return {}
-    return {each["id"]: each["title"] for each in all_feeds(call.client)}
+    return {each["id"]: each["title"] for each in all_feeds(reached(call))}
 
 
 def _list_by_default(context: typer.Context, **said: Any) -> None:
@@ -99,15 +99,14 @@ def try_(
     folder: Folders = None,
 ) -> None:
     """Which of your newest articles a rule would be about. Nothing changes."""
-    said = _body(call.client, conditions, feed, folder)
-    if (rule is None) == (not said):
+    if (rule is None) == (not (conditions or feed or folder)):
         raise typer.BadParameter("name a rule, or say what it would be about: --if, --feed, …")
-    body = {"name": "try", "actions": ["read"], **said}
+    body = {"name": "try", "actions": ["read"], **_body(reached(call), conditions, feed, folder)}
     if rule is not None:
-        known = rule_meant(call.client, rule)
+        known = rule_meant(reached(call), rule)
         sent = ("name", "actions", "conditions", "feeds", "folders")
         body = {name: known[name] for name in sent}
-    answer = call.client.post(f"{RULES}/try", body)
+    answer = reached(call).post(f"{RULES}/try", body)
     titles = _titles(call, answer["items"])
     call.out.show(answer, lambda found: layouts.match_table(found, titles))
 
@@ -138,8 +137,8 @@ def add(
     It is followed from the next article on; `apply` goes through those that are there.
     """
     body = {"name": name, "actions": do, "enabled": not off, "place": place,
-            **_body(call.client, conditions, feed, folder)}  # fmt: skip
-    made = call.client.post(RULES, body)
+            **_body(reached(call), conditions, feed, folder)}  # fmt: skip
+    made = reached(call).post(RULES, body)
     titles = _titles(call, [made])
     call.out.show(made, lambda each: layouts.rule_facts(each, titles))
 
@@ -161,8 +160,8 @@ def _body(
 @asks
 def remove(call: Call, rule: RuleName) -> None:
     """Remove a rule. What it has done stays."""
-    found = rule_meant(call.client, rule)
-    call.client.delete(f"{RULES}/{part(found['id'])}")
+    found = rule_meant(reached(call), rule)
+    reached(call).delete(f"{RULES}/{part(found['id'])}")
     if call.out.as_json:
         call.out.line({"id": found["id"], "removed": True}, indent=2)
     call.out.say(f"rule {found['name']} is removed")
@@ -178,7 +177,7 @@ def apply(
     ] = False,
 ) -> None:
     """Apply a rule to the articles that are there already. What has a star is not dropped."""
-    client = call.client
+    client = reached(call)
     found = rule_meant(client, rule)
     asked = client.post(f"{RULES}/{part(found['id'])}/apply")
     id = asked["task_id"]

@@ -31,7 +31,7 @@ FeedName = Annotated[
 ]
 Url = Annotated[str, typer.Argument(metavar="URL", help="Of a site or of a feed.")]
 FolderOf = Annotated[
-    str | None, typer.Option("--folder", metavar="FOLDER", help="Only those in it, or below it.")
+    str | None, typer.Option("--folder", metavar="FOLDER", help="Only in it, or below it.")
 ]
 IntoFolder = Annotated[
     str | None, typer.Option("--folder", metavar="FOLDER", help="Such as News or News/World.")
@@ -51,6 +51,16 @@ def minutes_of(every: str) -> int:
     if rest_s or not 1 <= minutes <= 10_080:
         raise typer.BadParameter(f"{every!r} is no interval; write whole minutes, from 1m to 7d")
     return int(minutes)
+
+
+def reached(call: Call) -> Client:
+    """CommandFailed: only the engine knows who subscribes to what, and it runs somewhere else."""
+    client = call.client
+    if client.direct and not client.idle:
+        raise CommandFailed(
+            f"an engine runs on {client.name}, but its server was not found; name it with --server"
+        )
+    return client
 
 
 def all_feeds(client: Client, **filters: Any) -> list[dict[str, Any]]:
@@ -92,11 +102,11 @@ def list_(
     ] = None,
 ) -> None:  # fmt: skip
     """What you subscribe to: what is unread, how the last visit went, when the next one is."""
-    shown = everything = all_feeds(call.client)
-    if folder is not None or status is not None:
-        # An empty folder is one, too: it means feeds that are in none.
-        query = f"?folder={part(folder)}" if folder is not None else ""
-        shown = call.client.get(f"{FEEDS}{query}", status=status)["feeds"]
+    shown = everything = all_feeds(reached(call))
+    if folder or status:
+        shown = all_feeds(reached(call), folder=folder, status=status)
+    if folder == "":
+        shown = [each for each in shown if not each["folder"]]
     width = call.out.console.width
     call.out.show(
         {"feeds": shown}, lambda answer: layouts.feed_table(answer["feeds"], everything, width)
@@ -124,14 +134,14 @@ app.command("ls", help="The same.", hidden=True)(list_)  # as other groups call 
 @asks
 def show(call: Call, feed: FeedName) -> None:
     """Everything about a feed, and why it waits if it is due."""
-    found = feed_meant(call.client, feed)
-    found["task"] = _task(call.client, found)
+    found = feed_meant(reached(call), feed)
+    found["task"] = _task(reached(call), found)
     call.out.show(found, layouts.feed_facts)
 
 
 def _task(client: Client, feed: dict[str, Any]) -> dict[str, Any] | None:
     """The refresh that is due, and has not started."""
-    if not layouts.is_due(feed):
+    if client.idle or not layouts.is_due(feed):
         return None
     try:
         said = client.post(f"{QUEUE}/schedule-feed", {"feed_id": feed["id"]})
@@ -147,8 +157,8 @@ def _task(client: Client, feed: dict[str, Any]) -> dict[str, Any] | None:
 @asks
 def discover(call: Call, url: Url) -> None:
     """Which feeds a site has, the best first. Nothing is stored."""
-    asks_sites(call.client)
-    answer = call.client.post("/api/backend/rss/discover", {"url": url})
+    asks_sites(reached(call))
+    answer = reached(call).post("/api/backend/rss/discover", {"url": url})
     call.out.show(answer, layouts.candidate_table)
 
 
@@ -180,7 +190,7 @@ def add(
     body |= {name: value for name, value in said.items() if value is not None}
     if every is not None:
         body["refresh_interval"] = minutes_of(every)
-    client = call.client
+    client = reached(call)
     if client.idle and not exact:
         raise CommandFailed(
             f"no server runs on {client.name}, so nobody can look what is there; start one with "
@@ -252,8 +262,8 @@ def resume(call: Call, feed: FeedName) -> None:
 
 
 def _change(call: Call, feed: str, changes: dict[str, Any]) -> None:
-    id = feed_meant(call.client, feed)["id"]
-    call.out.show(call.client.patch(f"{FEEDS}/{part(id)}", changes), layouts.feed_facts)
+    id = feed_meant(reached(call), feed)["id"]
+    call.out.show(reached(call).patch(f"{FEEDS}/{part(id)}", changes), layouts.feed_facts)
 
 
 @app.command("remove")
@@ -264,11 +274,11 @@ def remove(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Remove a feed with its articles and marks. Those of other people stay."""
-    found = feed_meant(call.client, feed)
+    found = feed_meant(reached(call), feed)
     what = f"{found['title']} with {count(found['article_count'], 'article')}"
     if not yes:
         _confirm(call, what)
-    answer = call.client.delete(f"{FEEDS}/{part(found['id'])}")
+    answer = reached(call).delete(f"{FEEDS}/{part(found['id'])}")
     if call.out.as_json:
         call.out.line({"id": found["id"], **answer}, indent=2)
     else:

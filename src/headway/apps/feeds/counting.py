@@ -29,7 +29,7 @@ class Counting:
         }
         return [
             Counts("feed_sources", "Addresses that feeds are fetched from, by how the last visit "
-                   "went.", ("status",), sources),
+                   "went.", ("status",), sources, now=True),
             Counts("feed_refreshes", "Refreshes that have ended, by how they did.", ("outcome",),
                    self._refreshes.copy()),
             Counts("feed_articles", "Articles that were new.", (), {(): self._articles}),

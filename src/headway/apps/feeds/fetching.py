@@ -59,6 +59,8 @@ COMPRESSIONS = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd", "compress",
 MAX_ADDRESS = 4_096  # characters of one that a redirect names
 HASH_BYTES = 16
 
+LEAVES = "send_request_headers.started"  # as the client calls it, behind the name of a protocol
+
 BeforeHop = Callable[[str], Awaitable[None]]
 
 
@@ -81,6 +83,7 @@ class _Journey:
     modified: str | None
     validators_of: str
     seen: set[str]
+    leaving: BeforeHop | None
     hops: int = 0
     permanent: bool = True
     downgraded: bool = False
@@ -99,6 +102,11 @@ class _Journey:
         if self.is_conditional and self.modified is not None:
             said["If-Modified-Since"] = self.modified
         return [(name.encode("ascii"), value.encode("latin-1")) for name, value in said.items()]
+
+    async def trace(self, event: str, _info: Any) -> None:
+        """What the client does, step by step."""
+        if self.leaving is not None and event.endswith(LEAVES):
+            await self.leaving(str(self.url))
 
     def go_to(self, place: httpx2.URL, *, permanent: bool, most: int) -> None:
         if str(place) in self.seen:
@@ -168,12 +176,14 @@ class Fetcher:
         subscribers: int = 0,
         accept: str = FEEDS,
         before_hop: BeforeHop | None = None,
+        leaving: BeforeHop | None = None,
     ) -> Fetched:
         """Ask, and follow where it leads. What goes wrong is a value too.
 
         `etag` and `modified` are sent to `validators_of` only, the `url` of the answer that they
         came with (this address, if not given): a feed that moved is asked for all of it.
-        `before_hop` is awaited with each further address, so that its domain can be paced.
+        `before_hop` is awaited with each further address, so that its domain can be paced;
+        `leaving` with each address when there is a connection, just before the request goes out.
         """
         asked_for = url
         try:
@@ -190,6 +200,7 @@ class Fetcher:
                 modified=validator(modified),
                 validators_of=_without_fragment(validators_of) or asked_for,
                 seen={asked_for},
+                leaving=leaving,
             )
         except FAILURES as error:
             kind, said = of_failure(error, "this address")
@@ -213,8 +224,9 @@ class Fetcher:
         """One request. None: the journey goes on, to another address."""
         check_url(str(journey.url), self._allowed)
         async with self._client.stream(
-            "GET", journey.url, headers=journey.said(), timeout=self._timeout
-        ) as response:
+            "GET", journey.url, headers=journey.said(), timeout=self._timeout,
+            extensions={"trace": journey.trace},
+        ) as response:  # fmt: skip
             status = response.status_code
             if status in PERMANENT or status in TEMPORARY:
                 journey.go_to(

@@ -14,7 +14,15 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headway.apps.feeds.fetching_answers import Fetched, Kind
-from headway.apps.feeds.model import Source, Status, Subscription, hints_of, hints_text, plain_url
+from headway.apps.feeds.model import (
+    Source,
+    Status,
+    Subscription,
+    hints_of,
+    hints_text,
+    host_of,
+    plain_url,
+)
 from headway.apps.feeds.moving import LEAD_TO_TWINS
 from headway.apps.feeds.pacing import Hints, adapted_interval_s
 from headway.apps.feeds.parsing import FeedUnreadable, ParsedFeed, ParserDied
@@ -91,7 +99,7 @@ class Refresher:
             return Answered(Outcome.returned(after_s=AGAIN_S))
         job.with_end(partial(self._end, source, visit))
         if visit.error:
-            return Answered(outcome_of(visit))
+            return Answered(outcome_of(visit, row.host))
         return {
             "success": True,
             "article_count": visit.stored.entries,
@@ -206,19 +214,25 @@ def entry_row(
     )  # fmt: skip
 
 
-def outcome_of(visit: Visit) -> Outcome:
-    """What a visit that failed means for its job and for the site."""
+def outcome_of(visit: Visit, host: str) -> Outcome:
+    """What a visit that failed means for its job, and for the host of its source: nothing, if it
+    was another one that said so. That one has heard of it where the redirect was followed.
+    """
     fetched = visit.fetched
     error = visit.error[:MAX_ERROR]
+    is_here = host_of(fetched.url) == host
     if fetched.kind is Kind.PUSHBACK:
         status = fetched.status or 429
+        if not is_here:
+            return Outcome.failed(error, status=status, retry_after_s=fetched.retry_after_s)
         return Outcome.pushback(
             status=status, retry_after_s=fetched.retry_after_s, ban=status == 412, error=error
         )
     passing = fetched.kind in PASSING
+    is_unwell = is_here and fetched.kind in UNWELL
     return Outcome.failed(
-        error, fatal=not passing, status=fetched.status, upstream_fault=fetched.kind in UNWELL
-    )
+        error, fatal=not passing, status=fetched.status, upstream_fault=is_unwell
+    )  # fmt: skip
 
 
 def _after_failure(row: Source, visit: Visit, now: float) -> Source:

@@ -84,7 +84,9 @@ def keep(
     store: Store, source: int, entries: Iterable[ParsedEntry], now: float, owner: str = SHARED
 ) -> Stored:
     """Write what is new or has changed. Doing it again changes nothing."""
-    wanted = {identity: _Entry(each) for identity, each in distinct(entries).items()}
+    # A document has its newest entry first, also when it does not say so.
+    oldest_first = reversed(distinct(entries).items())
+    wanted = {identity: _Entry(each) for identity, each in oldest_first}
     there = known(store, source, list(wanted), owner)
     new = [identity for identity in wanted if identity not in there]
     changed = [name for name, each in there.items() if each.hash != wanted[name].hash]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, Field
@@ -99,10 +99,15 @@ def open_ticket(register: Register, source: int) -> Ticket | None:
     return register.brain.core.tickets.get(register.schedule.jobs.get(source, 0))
 
 
-def feed_view(
-    register: Register, subscription: Subscription, numbers: Mapping[str, Numbers]
-) -> dict[str, Any] | None:
-    """From any thread. None: it has gone just now."""
+def counted(views: Iterable[dict[str, Any]], numbers: Mapping[str, Numbers]) -> None:
+    """How many articles each of them has."""
+    for view in views:
+        found = numbers.get(view["id"], Numbers())
+        view["article_count"], view["unread_count"] = found.articles, found.unread
+
+
+def feed_view(register: Register, subscription: Subscription) -> dict[str, Any] | None:
+    """Without its numbers. From any thread. None: it has gone just now."""
     row = register.sources.get(subscription.source)
     if row is None:
         return None
@@ -111,7 +116,6 @@ def feed_view(
     is_due = not (running or subscription.paused or row.has_ended)
     due_at = row.due_at if ticket is None else ticket.not_before
     adapted_s = row.adapted_s if subscription.adaptive else None
-    counted = numbers.get(subscription.id, Numbers())
     return {
         "id": subscription.id,
         "url": row.url,
@@ -132,8 +136,8 @@ def feed_view(
         "last_tried": moment(row.tried_at),
         "next_refresh_at": moment(due_at) if is_due else None,
         "refreshing": running,
-        "article_count": counted.articles,
-        "unread_count": counted.unread,
+        "article_count": 0,
+        "unread_count": 0,
         "note": subscription.note,
         "created_at": moment(subscription.created_at),
     }

@@ -8,7 +8,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 
 import httpx2
@@ -19,11 +19,13 @@ from headway.apps.feeds.model import host_of
 from headway.apps.feeds.parsing import Candidate, FeedParser, ParsedFeed, ParserDied
 from headway.apps.feeds.register import Register
 from headway.apps.feeds.settings import FeedSettings
-from headway.errors import EngineStopped
+from headway.apps.feeds.spacing import Spacing
+from headway.errors import EngineStopped, SlotLost
 from headway.net.addresses import Allowed
 from headway.net.outbound import Refused, check_url
 from headway.outcomes import Snooze
 from headway.sdk.app import App
+from headway.sdk.slot import Slot
 
 # Apart from the lane of the jobs: one that waits for a hop must not wait for its own place.
 HOPS = "feeds.hops"
@@ -83,6 +85,7 @@ class Visitor:
         self._allowed = allowed
         self._fetchers: dict[asyncio.AbstractEventLoop, Fetcher] = {}
         self._remembered = Remembered()
+        self._spacing = Spacing()
         self._closing = False
         self.parser = FeedParser(workers=settings.parsers)
 
@@ -99,10 +102,12 @@ class Visitor:
                 return known
         fetcher = await self._fetcher()
         self._go_on()
-        fetched = await fetcher.fetch(
-            url, etag=etag, modified=modified, validators_of=validators_of,
-            subscribers=subscribers, before_hop=self.turn,
-        )  # fmt: skip
+        async with Turns(self) as turns:
+            fetched = await fetcher.fetch(
+                url, etag=etag, modified=modified, validators_of=validators_of,
+                subscribers=subscribers, before_hop=turns.next, leaving=self.leave,
+            )  # fmt: skip
+            turns.heard(fetched)
         self._go_on()
         return fetched
 
@@ -132,11 +137,12 @@ class Visitor:
             check_url(url, self._allowed)
         except Refused:
             return await fetcher.fetch(url)  # which says why; nobody is waited for, nor asked
-        host = await self._lend_pace(url)
-        async with self._app.slot(host, lane=HOPS, timeout=wait_s) as slot:
-            fetched = await fetcher.fetch(url, accept=accept, before_hop=self.turn)
-            if fetched.kind is Kind.PUSHBACK and host_of(fetched.url) == host:
-                slot.report(fetched.status or 429, fetched.retry_after_s)
+        async with Turns(self) as turns:
+            await turns.next(url, wait_s)
+            fetched = await fetcher.fetch(
+                url, accept=accept, before_hop=turns.next, leaving=self.leave
+            )
+            turns.heard(fetched)
         self._remembered.put(url, accept, fetched)
         if fetched.moved_to is not None:
             arrived = replace(fetched, moved_to=None, hops=0)
@@ -148,19 +154,26 @@ class Visitor:
             page.body, url=page.url, content_type=page.content_type
         )  # fmt: skip
 
-    async def turn(self, url: str) -> None:
-        """Wait for a turn at the host of an address, in line with the jobs there."""
-        async with self._app.slot(await self._lend_pace(url), lane=HOPS):
-            pass
-
-    async def _lend_pace(self, url: str) -> str:
-        """The host of an address, which keeps a pace from now on."""
+    async def turn(self, url: str, wait_s: float | None = None) -> Slot:
+        """A turn at the host of an address, in line with the jobs there. TimeoutError: others are
+        before it for longer than this.
+        """
         engine = self._app.engine
         if engine is None:
             raise EngineStopped("the engine has stopped; try again when it is back")
         host = host_of(url)
         await in_turn(engine, lambda now: self._register.lend_pace(host, now))
-        return host
+        return self._app.slot(host, lane=HOPS, timeout=wait_s)
+
+    async def leave(self, url: str) -> None:
+        """Wait, if the request before this one has left later than it might have."""
+        host = host_of(url)
+        known = self._register.brain.policies.hosts.policies.get(host)
+        pace = None if known is None else known.pace
+        if pace is None or pace.burst > 1:
+            return
+        while (wait_s := self._spacing.wait_s(host, pace.interval_s)) > 0:
+            await asyncio.sleep(wait_s)
 
     # ------------------------------------------------------------------ the end
 
@@ -185,6 +198,33 @@ class Visitor:
             made = Fetcher(self._allowed, introduction=introduction, verify=tls)
             self._fetchers.setdefault(loop, made)
         return self._fetchers[loop]
+
+
+class Turns:
+    """The turns of one fetch at the hosts that it is led to. The last one is held until the answer
+    is there: it is that host which wants to be left alone, if any does.
+    """
+
+    def __init__(self, visitor: Visitor) -> None:
+        self._visitor = visitor
+        self._held = AsyncExitStack()
+        self._slot: Slot | None = None
+
+    async def next(self, url: str, wait_s: float | None = None) -> None:
+        await self._held.aclose()
+        self._slot = slot = await self._visitor.turn(url, wait_s)
+        await self._held.enter_async_context(slot)
+
+    def heard(self, fetched: Fetched) -> None:
+        if fetched.kind is Kind.PUSHBACK and self._slot is not None:
+            self._slot.report(fetched.status or 429, fetched.retry_after_s)
+
+    async def __aenter__(self) -> Turns:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        with suppress(EngineStopped, SlotLost):  # then nobody keeps it any more
+            await self._held.aclose()
 
 
 async def _close_there(loop: asyncio.AbstractEventLoop, fetcher: Fetcher) -> None:

@@ -19,12 +19,12 @@ from headway.apps.feeds.model import MAX_URL, Subscription, host_of, plain_url
 from headway.apps.feeds.parsing.text import MAX_NAME, one_line
 from headway.apps.feeds.register import Duplicates, Register, Wanted
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.routes.showing import feed_shown, shown, unknown
 from headway.apps.feeds.views import (
     MINUTE_S,
     FeedList,
     FeedModel,
     FeedStatus,
-    feed_view,
     numbers_of,
     status_of,
     title_of,
@@ -107,11 +107,6 @@ class FeedRemoved(BaseModel):
     articles_deleted: int = Field(description="That were there for you; others keep theirs.")
 
 
-def unknown(id: str) -> Problem:
-    return Problem(404, f"there is no feed {id!r}; it never was, or somebody has removed it",
-                   kind="unknown-feed")  # fmt: skip
-
-
 def duplicate(error: Duplicates) -> Problem:
     """Names what is there already, and under which id."""
     listed = [
@@ -149,16 +144,6 @@ def one_address() -> Iterator[None]:
         raise Problem(422, f"body.url: {error}", kind="bad-feed", errors=errors) from error
 
 
-def feed_shown(feeds: TheFeeds, tenant: str, id: str) -> dict[str, Any]:
-    subscription = feeds.register.subscriptions.get((tenant, id))
-    view = None
-    if subscription is not None:
-        view = feed_view(feeds.register, subscription, numbers_of(feeds.store, tenant, id))
-    if view is None:
-        raise unknown(id)
-    return view
-
-
 # ---------------------------------------------------------------------- looking
 
 
@@ -181,14 +166,13 @@ def list_feeds(
     q: Annotated[str, Query(max_length=200, description="In the title or the address.")] = "",
 ) -> Response:
     register, tenant = register_of(site, feeds), owner(principal)
-    numbers = numbers_of(feeds.store, tenant)
     found = (
-        feed_view(register, each, numbers)
+        each
         for each in register.of_tenant(tenant)
         if folder is None or is_below(each.folder, folder_path(folder))
         if _is_meant(feeds, each, status, q.strip().casefold())
     )
-    return Reply({"feeds": [view for view in found if view is not None]})
+    return Reply({"feeds": shown(site, feeds, tenant, found)})
 
 
 def is_below(folder: str, above: str) -> bool:
@@ -212,7 +196,7 @@ def _is_meant(feeds: TheFeeds, subscription: Subscription, status: str | None, t
 )
 def get_feed(id: ThisFeed, site: TheSite, feeds: TheFeeds, principal: Reader) -> Response:
     register_of(site, feeds)
-    return Reply(feed_shown(feeds, owner(principal), id))
+    return Reply(feed_shown(site, feeds, owner(principal), id))
 
 
 # ---------------------------------------------------------------------- adding
@@ -253,9 +237,8 @@ def add_feeds(body: Feeds, site: TheSite, feeds: TheFeeds, principal: Submitter)
     if not isinstance(body, list):
         (only,) = made
         headers = {"Location": f"{PATH}/{only.id}"}
-        return Reply(feed_shown(feeds, tenant, only.id), 201, headers=headers)
-    views = (feed_view(feeds.register, each, {}) for each in made)
-    return Reply({"feeds": [view for view in views if view is not None]}, 201)
+        return Reply(feed_shown(site, feeds, tenant, only.id), 201, headers=headers)
+    return Reply({"feeds": shown(site, feeds, tenant, made)}, 201)
 
 
 def _wanted(listed: Sequence[FeedBody], allowed: Allowed, several: bool) -> list[Wanted]:
@@ -352,7 +335,7 @@ def _changed(
         in_own_name(site, principal, change)
     except Duplicates as error:
         raise duplicate(error) from error
-    return Reply(feed_shown(feeds, tenant, id))
+    return Reply(feed_shown(site, feeds, tenant, id))
 
 
 # ---------------------------------------------------------------------- removing

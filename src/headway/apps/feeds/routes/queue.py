@@ -17,8 +17,9 @@ from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite, number_of
 from headway.api.views import moment
 from headway.apps.feeds.model import Source, Subscription
-from headway.apps.feeds.routes.feeds import FeedId, FeedNumber, Lenient, register_of, unknown
+from headway.apps.feeds.routes.feeds import FeedId, FeedNumber, Lenient, register_of
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.routes.showing import unknown
 from headway.apps.feeds.scheduling import BY_HAND, REFRESH, source_of
 from headway.apps.feeds.views import open_ticket
 from headway.core import State
