@@ -128,7 +128,7 @@ def run(args: argparse.Namespace, site: str, base: str, costs: Costs, pid: int) 
     if args.spy:
         spy = subprocess.Popen(
             ["py-spy", "record", "-p", str(pid), "-o", args.spy, "-f", "raw", "-r", "200", "-d",
-             "12", "-t"],
+             "12", "--gil"],
         )  # fmt: skip
     began = time.perf_counter()
     round = asked(f"{base}/api/backend/opml", opml(args.feeds, port), "text/x-opml")

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -186,10 +185,13 @@ class _Entry:
     def __init__(self, entry: ParsedEntry) -> None:
         self.entry = entry
         self.hash = blake2b(_encode(entry), digest_size=16).hexdigest()
+        self._text: str | None = None
 
-    @cached_property
+    @property
     def text(self) -> str:
-        return html_as_text(self.entry.content or self.entry.summary or "")
+        if self._text is None:  # `cached_property` would let all threads wait for one lock
+            self._text = html_as_text(self.entry.content or self.entry.summary or "")
+        return self._text
 
     def readable(self) -> Readable:
         entry = self.entry

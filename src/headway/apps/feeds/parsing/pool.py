@@ -42,7 +42,7 @@ class Limits:
     wall_s: float = 20.0
     memory_bytes: int = 512 * 1024 * 1024
     answer_bytes: int = 64 * 1024 * 1024
-    feeds_per_worker: int = 200
+    feeds_per_worker: int = 1_000
 
 
 class FeedParser:
