@@ -36,6 +36,12 @@ class StoreBusy(StoreUnavailable):
     """Another process holds the store's write lock for too long."""
 
 
+class StoreConflict(StoreError):
+    """Another session has written the same row at this very moment. Nothing was stored; now that it
+    can be seen, the same may be asked again.
+    """
+
+
 class StoreCorrupt(StoreError):
     """The file is damaged or is no Headway store. Restore it from a copy, or name another file."""
 

@@ -223,7 +223,6 @@ def killed(server: Server, site: LoopbackSite, kills: int, seed: int) -> None:
     assert server.stop() == 0
     with closing(open_store(store_of(server))) as store:
         check(store, people)
-    print(papers.visits, [each.did for each in people])
     assert all(each.did[act] for each in people for act in ("add", "remove", "force", "all"))
 
 

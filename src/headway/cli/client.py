@@ -57,6 +57,19 @@ class Client:
     def post(self, path: str, body: Any = None, **query: Any) -> Any:
         return self._ask("POST", path, json=body, params=_said(query))
 
+    def send(self, path: str, document: bytes, kind: str, **query: Any) -> Any:
+        """Something that is no JSON."""
+        return self._ask(
+            "POST", path, content=document, headers={"Content-Type": kind}, params=_said(query)
+        )
+
+    def fetch(self, path: str) -> bytes:
+        """The answer as it is."""
+        response = self._request("GET", path)
+        if not response.is_success:
+            self._read(response)
+        return response.content
+
     def put(self, path: str, body: Any) -> Any:
         return self._ask("PUT", path, json=body)
 
@@ -111,13 +124,15 @@ class Client:
     # ------------------------------------------------------------------ inside
 
     def _ask(self, method: str, path: str, **more: Any) -> Any:
+        return self._read(self._request(method, path, **more))
+
+    def _request(self, method: str, path: str, **more: Any) -> httpx2.Response:
         try:
-            response = self._http.request(method, path, **more)
+            return self._http.request(method, path, **more)
         except httpx2.TimeoutException as error:
             raise Unreachable(f"{self.name} does not answer in time; is it busy?") from error
         except httpx2.HTTPError as error:
             raise self._unreachable(error) from error
-        return self._read(response)
 
     def _unreachable(self, error: httpx2.HTTPError) -> Unreachable:
         return Unreachable(

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import httpx2
 import typer
 from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
@@ -164,14 +163,10 @@ def import_(
 
     Fails (1) if something of it could not be added. Feeds that do not answer are added, too.
     """
-    query = {"folder": folder, "adaptive": adaptive or None,
-             "refresh_interval": None if every is None else minutes_of(every)}  # fmt: skip
-    document = _read(file)
-    asked = {name: value for name, value in query.items() if value is not None}
-    # Nothing else that a command sends is no JSON.
-    round = reached(call)._ask(
-        "POST", OPML, content=document, headers={"Content-Type": "text/x-opml"}, params=asked
-    )
+    round = reached(call).send(
+        OPML, _read(file), "text/x-opml", folder=folder, adaptive=adaptive or None,
+        refresh_interval=None if every is None else minutes_of(every),
+    )  # fmt: skip
     if no_wait or reached(call).idle:
         call.out.show(round, layouts.round_facts)
         _goes_on(call, round["id"])
@@ -195,7 +190,7 @@ def export(
     ] = "-",
 ) -> None:  # fmt: skip
     """Write all that you subscribe to as a list that any reader takes (OPML)."""
-    document = _list_of(reached(call))
+    document = reached(call).fetch(OPML)
     if file == "-" and call.out.as_json:
         call.out.line({"opml": document.decode()}, indent=2)
     elif file == "-":
@@ -207,17 +202,6 @@ def export(
             call.out.line({"file": file, "feeds": feeds}, indent=2)
         else:
             call.out.say(f"exported {count(feeds, 'feed')} to {file}")
-
-
-def _list_of(client: Client) -> bytes:
-    """Nothing else that a command is answered is no JSON."""
-    try:
-        response = client._http.get(OPML)
-    except httpx2.HTTPError as error:
-        raise client._unreachable(error) from error
-    if not response.is_success:
-        client._read(response)
-    return response.content
 
 
 def _write(path: Path, document: bytes) -> None:

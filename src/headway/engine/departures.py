@@ -19,13 +19,15 @@ from headway.engine.meters import Meters
 from headway.engine.patience import Patient
 from headway.engine.registry import Registry
 from headway.engine.slots import SlotDesk, Waiter
-from headway.errors import StoreBusy, StoreUnavailable
+from headway.errors import StoreBusy, StoreConflict, StoreUnavailable
 from headway.store import Store
 from headway.store.batch import Batch
 from headway.store.records import Errand
 
 Away = list[tuple[Permit, Errand | None]]
 Call = tuple[Callable[[float], Any], Waiter, bool]  # what to do, who waits, answered later
+
+CONFLICTS = 10  # with others who write into the tables of applications, in one turn
 
 
 class Outbox:
@@ -103,9 +105,18 @@ class Departures(Patient):
         try:
             self.store.settle()
         except StoreBusy as error:
-            self.wait_for(lambda: self.store.commit(batch), error)
-        except StoreUnavailable:
-            self.insist(lambda: self.store.commit(batch))
+            self.wait_for(lambda: self._commit(batch), error)
+        except (StoreUnavailable, StoreConflict):
+            self.insist(lambda: self._commit(batch))
+
+    def _commit(self, batch: Batch) -> None:
+        """An application may write the same row elsewhere at this very moment. The store says so,
+        and sees it when it is asked again.
+        """
+        for _ in range(CONFLICTS):
+            with suppress(StoreConflict):
+                return self.store.commit(batch)
+        return self.store.commit(batch)
 
     def abandon(self, error: Exception) -> None:
         """There will be no other turn: whoever waits for one hears so."""

@@ -123,6 +123,10 @@ class NameUnknown(OSError):
     """A name that leads nowhere; told apart from a site that does not answer."""
 
 
+class NoTurn(TimeoutError):
+    """Others are before us where a redirect leads to, or that host wants to be left alone."""
+
+
 class BadRedirect(Exception):
     """Where an answer leads on to cannot be followed. Says why."""
 
@@ -150,6 +154,8 @@ def of_failure(error: Exception, host: str) -> tuple[Kind, str]:
             return Kind.BAD_REDIRECT, f"{host} {error}"
         case BadAnswer():
             return Kind.BAD_ANSWER, f"{host} {error}"
+        case NoTurn():
+            return Kind.TIMED_OUT, f"{host} is asked by others, or not now; it is tried again"
         case TimeoutError() | httpx2.TimeoutException():
             return Kind.TIMED_OUT, f"{host} has not answered in time"
         case httpx2.DecodingError():

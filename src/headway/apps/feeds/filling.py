@@ -54,7 +54,7 @@ class Filler:
             )  # fmt: skip
             verdict = judge(rules, feed, subscription.folder, text)
             if not verdict.dropped:
-                arrival = Arrival(id, min(dated, seen_at), text)
+                arrival = Arrival(id, min(dated, seen_at), seen_at, text)
                 rows.append(entry_row(subscription, arrival, verdict, now))
         job.with_end(partial(self._end, (tenant, feed), subscription.source, rows))
         return len(rows)

@@ -87,19 +87,12 @@ class Importer:
             if engine is None:
                 raise EngineStopped("the engine has stopped; it goes on when it is back")
             more = {"interval_s": interval_s, "adaptive": adaptive}
-            call = partial(self._take_some, round, feeds, self._room(round), more)
+            call = partial(self._take_some, round, feeds, more)
             report = await in_turn(engine, call)
             if report is None:
                 break  # it has ended meanwhile
             position, added = report.position, report.added
         return {"added": added}
-
-    def _room(self, id: str) -> int:
-        """How many more feeds its tenant may have. Counted outside of the brain's turn."""
-        round = self._rounds.open.get(id)
-        if round is None:
-            return 0
-        return self._settings.max_feeds - len(self._register.of_tenant(round.tenant))
 
     # ------------------------------------------------------------------ in the brain's turn
 
@@ -114,11 +107,13 @@ class Importer:
             self._rounds.grown(round.id, now)
 
     def _take_some(
-        self, id: str, feeds: list[Entry], room: int, more: dict[str, Any], now: float
+        self, id: str, feeds: list[Entry], more: dict[str, Any], now: float
     ) -> Report | None:
         round = self._rounds.open.get(id)
         if round is None:
             return None
+        # In this very turn: somebody may add others while this one is waited for.
+        room = self._settings.max_feeds - len(self._register.of_tenant(round.tenant))
         report = round.report
         items: list[ItemRow] = []
         for entry in feeds[report.position : report.position + AT_ONCE]:

@@ -192,9 +192,9 @@ class Refresher:
     def _announce(self, source: int, visit: Visit, now: float) -> None:
         rows = []
         for each in self._register.subscribers(source):
-            if each.paused:
-                continue
             for arrival in visit.stored.arrivals:
+                if each.paused and arrival.seen_at >= (each.paused_at or 0.0):
+                    continue  # it is there when he goes on; what was here before is his at once
                 verdict = visit.verdicts.get((each.name, arrival.article))
                 if verdict is None:  # it was not there a moment ago
                     verdict = self._judged(each, arrival)

@@ -52,6 +52,7 @@ class Arrival(NamedTuple):
 
     article: int
     at: float  # what it is sorted by: never in the future, and never changed
+    seen_at: float  # when it came here; another run may have found it, and died
     text: Readable
 
 
@@ -99,9 +100,12 @@ def keep(
         there.update(known(store, source, new, owner))
     unseen = [name for name in wanted if name in there and not there[name].announced]
     arrivals = [
-        Arrival(there[name].id, sorted_at(wanted[name].entry, now), wanted[name].readable())
+        Arrival(
+            there[name].id, sorted_at(wanted[name].entry, now), there[name].first_seen_at,
+            wanted[name].readable(),
+        )
         for name in unseen
-    ]
+    ]  # fmt: skip
     arrivals.sort(key=lambda each: each.at)
     twins = _twins(store, source, there, unseen) if owner == SHARED and unseen else ()
     return Stored(len(wanted), tuple(arrivals), len(changed), twins)

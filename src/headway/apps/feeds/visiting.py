@@ -15,6 +15,7 @@ import httpx2
 
 from headway.api.turns import in_turn
 from headway.apps.feeds.fetching import FEEDS, Fetched, Fetcher, Kind
+from headway.apps.feeds.fetching_answers import NoTurn
 from headway.apps.feeds.model import host_of
 from headway.apps.feeds.parsing import Candidate, FeedParser, ParsedFeed, ParserDied
 from headway.apps.feeds.register import Register
@@ -30,6 +31,7 @@ from headway.sdk.slot import Slot
 # Apart from the lane of the jobs: one that waits for a hop must not wait for its own place.
 HOPS = "feeds.hops"
 AGAIN_S = 1.0  # until a job is tried again that the stop of this server has interrupted
+HOP_S = 30.0  # for a turn where a redirect leads to; others need the place that waits for it
 CLOSE_S = 5.0  # for the connections of another loop
 
 FRESH_S = 60.0
@@ -102,7 +104,7 @@ class Visitor:
                 return known
         fetcher = await self._fetcher()
         self._go_on()
-        async with Turns(self) as turns:
+        async with Turns(self, host_of(url)) as turns:
             fetched = await fetcher.fetch(
                 url, etag=etag, modified=modified, validators_of=validators_of,
                 subscribers=subscribers, before_hop=turns.next, leaving=self.leave,
@@ -154,10 +156,8 @@ class Visitor:
             page.body, url=page.url, content_type=page.content_type
         )  # fmt: skip
 
-    async def turn(self, url: str, wait_s: float | None = None) -> Slot:
-        """A turn at the host of an address, in line with the jobs there. TimeoutError: others are
-        before it for longer than this.
-        """
+    async def turn(self, url: str, wait_s: float) -> Slot:
+        """A turn at the host of an address, in line with the jobs there."""
         engine = self._app.engine
         if engine is None:
             raise EngineStopped("the engine has stopped; try again when it is back")
@@ -205,18 +205,24 @@ class Turns:
     is there: it is that host which wants to be left alone, if any does.
     """
 
-    def __init__(self, visitor: Visitor) -> None:
+    def __init__(self, visitor: Visitor, own: str = "") -> None:
         self._visitor = visitor
+        self._own = own  # the host of a job, which hears from the job itself
         self._held = AsyncExitStack()
         self._slot: Slot | None = None
 
-    async def next(self, url: str, wait_s: float | None = None) -> None:
+    async def next(self, url: str, wait_s: float = HOP_S) -> None:
+        """NoTurn: others are before it for longer than this."""
         await self._held.aclose()
         self._slot = slot = await self._visitor.turn(url, wait_s)
-        await self._held.enter_async_context(slot)
+        try:
+            await self._held.enter_async_context(slot)
+        except TimeoutError:
+            raise NoTurn from None
 
     def heard(self, fetched: Fetched) -> None:
-        if fetched.kind is Kind.PUSHBACK and self._slot is not None:
+        is_own = host_of(fetched.url) == self._own
+        if fetched.kind is Kind.PUSHBACK and self._slot is not None and not is_own:
             self._slot.report(fetched.status or 429, fetched.retry_after_s)
 
     async def __aenter__(self) -> Turns:

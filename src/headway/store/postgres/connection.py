@@ -38,6 +38,7 @@ PARAMETERS = {
 FULL = frozenset({"53100"})
 READ_ONLY = frozenset({"25006", "42501"})
 BUSY = frozenset({"55P03", "40P01", "40001", "57014", "25P03", "25P02"})
+CONFLICT = "23505"  # a key is taken
 NO_SCHEMA = frozenset({"42P01", "42883", "3F000"})
 LOST = "08006"  # what the line says when the server says nothing
 AWAY = ("08", "57P", "53", "58")  # the classes of lost connections, shutdowns, exhaustion
@@ -75,6 +76,8 @@ def failure(name: str, code: str, text: str) -> Exception:
         return errors.StoreBusy(
             f"another session holds what is needed in {name} ({text}); try again"
         )
+    if code == CONFLICT:
+        return errors.StoreConflict(f"{name} has this already: {text}")
     if code in NO_SCHEMA:
         return errors.StoreCorrupt(
             f"the tables of {name} are not there, or not as they should be ({text}); "

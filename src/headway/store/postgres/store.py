@@ -15,6 +15,7 @@ from headway.errors import (
     OutcomeUnknown,
     StaleBrain,
     StoreBusy,
+    StoreConflict,
     StoreUnavailable,
 )
 from headway.store.batch import Batch
@@ -116,7 +117,7 @@ class PostgresStore(Keeper, Reader):
     def write(self, writes: Writes) -> None:
         text = encoded_writes(writes).decode()
         for _ in range(TRIES - 1):
-            with contextlib.suppress(StoreBusy):
+            with contextlib.suppress(StoreBusy, StoreConflict):
                 return self._take_writes(text)
         return self._take_writes(text)
 
