@@ -67,6 +67,10 @@ format: install ## Rewrite the code in the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+.PHONY: bench-feeds
+bench-feeds: install ## Measure how many feeds are refreshed in a second
+	@$(BIN)/python -m bench.feeds $(BENCH_FLAGS)
+
 .PHONY: bench-core
 bench-core: install ## Measure the core
 	@$(BIN)/python -m bench.core
