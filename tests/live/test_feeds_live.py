@@ -19,7 +19,7 @@ import pytest
 
 from tests.contract.feeds_kit import FEEDS, Desk, Reader, answers, feeds_desk, held
 from tests.contract.kit import JSON
-from tests.feeds.strange_site import ETAG, MODIFIED, StrangeSite, feed, redirects
+from tests.feeds.strange_site import ETAG, MODIFIED, StrangeSite, feed, redirects, silent
 from tests.hands.kit import eventually
 from tests.live.strange_feeds import ACCENTS, CHINESE, NASTY_TITLE, Crowd
 
@@ -326,3 +326,20 @@ def test_previews_hops_and_what_is_forced_keep_the_pace_together(show: Show) -> 
     at = [each.at for each in show.site.arrivals if f"http://{each.host}" == host]
     assert len(at) == 6
     assert show.site.gaps_s()[host.removeprefix("http://")] >= APART_S
+
+
+@pytest.mark.soak
+def test_who_never_answers_is_given_up_and_holds_up_nobody(show: Show) -> None:
+    ann, site, over = show.desk.reader(), show.site, threading.Event()
+    try:
+        quiet = [ann.add(site.put(silent(over)))["id"] for _ in range(5)]
+        led = ann.add(site.put(redirects(302, show.crowd.beside.url)))["id"]
+        other = ann.add(site.put(feed("one")))["id"]
+        assert ann.settled(other)["status"] == "ok"
+        for id in quiet:
+            now: JSON = eventually(lambda i=id: (seen := ann.feed(i))["last_tried"] and seen, 60)
+            assert (now["status"], now["failures"]) == ("error", 0)
+            assert "has not answered in time" in now["error"]
+        assert "is asked by others, or not now; it is tried again" in ann.settled(led)["error"]
+    finally:
+        over.set()
