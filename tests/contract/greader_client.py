@@ -137,6 +137,10 @@ class ReaderClient:
         answer = self._call("POST", path, data={**said, "T": self._token()})
         assert answer.text == "OK", answer.text
 
+    def send_form(self, path: str, query: str, **form: Any) -> httpx2.Response:
+        """With the same in the address, as it is."""
+        return self._call("POST", f"{path}?{query}", data=form)
+
     def _edit(self, action: str, stream: str, **more: Any) -> None:
         self.post("subscription/edit", ac=action, s=stream, **more)
 

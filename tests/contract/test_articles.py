@@ -90,7 +90,8 @@ def test_lists_are_paged_and_filtered(desk: Desk, ann: Reader) -> None:
     numbers = [each["id"] for page in (first, second, last) for each in page["items"]]
     assert len({*numbers}) == 5
     assert [each["id"] for each in listed(ann, order="oldest")] == numbers[::-1]
-    assert titles(ann, folder="Tech") == ["One", "Three", "Two"]
+    assert titles(ann, folder="Tech") == titles(ann, folder=" Tech/") == ["One", "Three", "Two"]
+    assert titles(ann, folder="") == []
     assert titles(ann, q="zwolf") == titles(ann, q='"all about ZWÖLF" -one') == ["Zwölf"]
     assert titles(ann, q="abou* -t*", feed=blog) == ["One"]
     number = min(numbers)
@@ -165,6 +166,8 @@ def test_what_came_after_the_reader_looked_stays_unread(desk: Desk, ann: Reader)
     ann.problem(404, "POST", path, "unknown-feed", json={"feed": "nobody's"})
     for wrong in ({}, {"all": True, "feed": feed}, {"all": True, "before": "noon"}, {"all": 1}):
         ann.problem(422, "POST", path, json=wrong)
+    problem = ann.problem(422, "POST", path, json={"all": True, "before": "noon"})
+    assert [each["where"] for each in problem["errors"]] == ["body.before.time"]
 
 
 def test_only_what_is_read_and_not_starred_can_be_deleted(desk: Desk, ann: Reader) -> None:

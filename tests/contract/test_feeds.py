@@ -97,7 +97,10 @@ def test_what_is_there_already_is_named_and_nothing_is_added(desk: Desk, ann: Re
     again = {"url": known.url.replace("http:", "HTTP:"), "id": "again"}
     problem = ann.problem(409, "POST", FEEDS, "duplicate", json=[{"url": other.url}, again])
     assert problem["duplicates"] == [{"url": known.url, "id": "again", "existing_id": id}]
-    assert id in problem["detail"]
+    assert problem["detail"] == (
+        f"you have this already, as {id!r}; nothing was added. Leave out what is there, or change "
+        "it instead"
+    )
     taken = ann.problem(409, "POST", FEEDS, json={"url": other.url, "id": id})
     assert taken["duplicates"] == [{"url": other.url, "id": id, "existing_id": id}]
     twice = [{"url": other.url, "id": "a"}, {"url": other.url, "id": "b"}]
@@ -248,6 +251,10 @@ def test_another_address_keeps_what_was_there(desk: Desk, ann: Reader) -> None:
     other = ann.add(old)["id"]
     problem = ann.problem(409, "PATCH", f"{FEEDS}/{id}", json={"url": old.url, "title": "x"})
     assert problem["duplicates"] == [{"url": old.url, "id": id, "existing_id": other}]
+    assert problem["detail"] == (
+        f"you have this already, as {other!r}; nothing was changed. Remove one of the two, or "
+        "leave the address as it is"
+    )
     assert ann.feed(id)["own_title"] is None
 
 

@@ -298,6 +298,32 @@ def test_all_of_a_stream_is_read_up_to_a_time(
     assert total(reader, unread=True) == 0
 
 
+def test_a_time_is_understood_in_any_unit(desk: Desk, reader: Reader, app: ReaderClient) -> None:
+    """Some apps send whole seconds, others milli-, micro- or nanoseconds."""
+    one, two = subscribe(desk, reader, 2), subscribe(desk, reader, 1)
+    ids = app.ids(READING_LIST)
+    newest = int(next(app.id_pages(READING_LIST))[0]["timestampUsec"])
+    for said in (newest // 10**6, newest // 10**3, newest, newest * 10**3):
+        app.mark_all_as_read(f"feed/{one}", ts=said - 60 * 10 ** (len(str(said)) - 10))
+        assert total(reader, unread=True) == 3
+        app.post("mark-all-as-read", s=[f"feed/{one}", f"feed/{two}"], ts=said)
+        assert total(reader, unread=True) == 0
+        app.edit_tag(ids, remove=READ)
+        assert app.ids(READING_LIST, ot=said) == app.ids(READING_LIST, nt=said) == ids
+
+
+def test_what_is_unread_has_more_than_one_name(
+    desk: Desk, reader: Reader, app: ReaderClient
+) -> None:
+    subscribe(desk, reader, 2)
+    read, unread = app.ids(READING_LIST)
+    app.edit_tag([read], add=READ)
+    for name in ("unread", "kept-unread"):
+        state = f"user/-/state/com.google/{name}"
+        assert app.ids(state) == app.ids(READING_LIST, it=state) == [unread]
+        assert app.ids(READING_LIST, xt=state) == [read]
+
+
 def test_feeds_are_added_changed_and_removed(desk: Desk, reader: Reader, app: ReaderClient) -> None:
     page = desk.site.page("one", "two")
     app.subscribe(page.url, title="Täglich & mehr", label="News/好")
@@ -345,6 +371,9 @@ def test_a_page_that_names_a_feed_is_enough(desk: Desk, app: ReaderClient) -> No
     assert added["numResults"] == 1
     assert [each["id"] for each in app.subscriptions()] == [added["streamId"]]
     assert app.quick_add(feed.url)["streamId"] == added["streamId"]
+    other = desk.site.page("two", path="/feed?a=1&b=2")
+    said = app.send_form("subscription/quickadd", f"quickadd={other.url}", quickadd=other.url)
+    assert said.json()["query"] == other.url  # what is in the address alone would end at the &
     nothing = app.quick_add(desk.site.host())
     assert nothing["numResults"] == 0
     assert "404" in nothing["error"]
@@ -362,9 +391,21 @@ def test_labels_are_renamed_and_removed_and_rules_follow(
     assert reader.get(f"/api/backend/rules/{rule['id']}")["folders"] == ["Press & more"]
     app.drop_label("Press & more")
     assert (reader.feed(one)["folder"], reader.feed(two)["folder"]) == ("", "Press & more/World")
-    for call in (lambda: app.rename_label("News", "x"), lambda: app.drop_label("News")):
-        with pytest.raises(Refused, match="404: no feed of yours has the label 'News'"):
-            call()
+    with pytest.raises(Refused, match="404: no feed of yours has the label 'News'"):
+        app.rename_label("News", "x")
+
+
+def test_a_folder_is_removed_after_its_feeds_were_taken_out(
+    desk: Desk, reader: Reader, app: ReaderClient
+) -> None:
+    """As NetNewsWire does it: by then there is no such label any more."""
+    feed = subscribe(desk, reader, 0, folder="👩‍💻 Dev")
+    (label,) = app.labels()
+    app.edit(f"feed/{feed}", out_of=label)
+    app.drop_label(label)
+    assert app.labels() == set()
+    app.edit(f"feed/{feed}", into=label)
+    assert reader.feed(feed)["folder"] == label == "👩‍💻 Dev"
 
 
 def test_a_list_of_feeds_goes_in_and_comes_out(desk: Desk, app: ReaderClient) -> None:
@@ -455,6 +496,8 @@ def test_reading_needs_read_and_changing_submit(desk: Desk, reader: Reader) -> N
     ("stream/items/ids", {"s": "nonsense"}, "is no stream"),
     ("stream/items/ids", {"xt": "user/-/label/"}, "is no stream"),
     ("stream/items/ids", {"c": "?"}, "leave it out"),
+    ("stream/items/ids", {"c": "abc"}, "leave it out"),
+    ("stream/items/ids", {"c": "-1", "r": "o"}, "leave it out"),
     ("stream/items/ids", {"s": "feed/\x00"}, "NUL"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_plain_text(

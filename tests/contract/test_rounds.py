@@ -107,7 +107,7 @@ def test_a_folder_and_what_is_below_it(desk: Desk) -> None:
     reader, _, _ = with_feeds(desk, 1, folder="News")
     reader.add(desk.site.page("x"), folder="News/Tech")
     reader.add(desk.site.page("x"), folder="Newspapers")
-    for folder, many in (("News", 2), (" News / Tech/", 1), ("nothing", 0), ("", 3)):
+    for folder, many in (("News", 2), (" News / Tech/", 1), ("nothing", 0), ("", 0), (None, 3)):
         made = reader.post(ALL, {"folder": folder}, 202)
         assert made["total"] == many
         assert made["status"] == ("queued" if many else "nothing_to_do")

@@ -40,7 +40,8 @@ def test_a_rule_is_made_shown_changed_and_removed(desk: Desk) -> None:
     reader = desk.reader()
     feed = feed_of(desk, reader, "one")
     condition = {"text": "Rust", "field": "title", "test": "lacks"}
-    wanted = rule(conditions=[condition], feeds=[feed], folders=["Tech"], actions=["read", "star"])
+    wanted = rule(conditions=[condition], feeds=[feed], folders=["Tech", " Tech/"],
+                  actions=["read", "star"])  # fmt: skip
     made = reader.post(RULES, wanted, 201)
     assert made["conditions"] == [condition]
     assert (made["feeds"], made["folders"], made["place"]) == ([feed], ["Tech"], 1)
@@ -54,6 +55,7 @@ def test_a_rule_is_made_shown_changed_and_removed(desk: Desk) -> None:
     assert reader.send("DELETE", path).status_code == 204
     reader.problem(404, "GET", path, "unknown-rule")
     reader.problem(404, "DELETE", path, "unknown-rule")
+    reader.problem(422, "POST", RULES, "bad-rule", json=rule(folders=["/"]))
 
 
 def test_rules_stand_in_an_order_that_can_be_changed(desk: Desk) -> None:

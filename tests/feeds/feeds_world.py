@@ -157,6 +157,12 @@ class FeedsWorld(World):
     def force(self, url: str) -> None:
         self.turn(lambda now: self.feeds.register.schedule.want(self.source(url), now))
 
+    def steer(self, verb: str, job: int, *args: Any) -> None:
+        """What an operator does to a job."""
+        engine = self.app.engine
+        assert engine is not None
+        self.turn(lambda now: engine.brain.controls.steer(verb, job, args, now, "operator"))
+
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.app.store.rows(query, values)
 

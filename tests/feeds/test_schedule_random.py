@@ -11,7 +11,9 @@ from itertools import pairwise
 import pytest
 
 from headway.apps.feeds.fetching_answers import Kind
+from headway.apps.feeds.model import Subscription
 from headway.apps.feeds.register import Duplicates
+from headway.core import IllegalTransition
 from tests.feeds.feeds_world import FeedsWorld, Site, entry, failed
 from tests.stores import second_store_in_the_soak
 
@@ -40,8 +42,8 @@ class People:
     def step(self) -> str:
         name = self.random.choice(
             ("subscribe", "subscribe", "unsubscribe", "pause", "resume", "interval", "force",
-             "refresh", "repoint", "publish", "site", "move", "crash", "cancel", "pass", "pass",
-             "pass")
+             "refresh", "repoint", "publish", "site", "move", "crash", "cancel", "operate",
+             "retry", "pass", "pass", "pass")
         )  # fmt: skip
         getattr(self, name)()
         return name
@@ -116,9 +118,36 @@ class People:
         jobs = list(self.world.feeds.register.schedule.jobs.values())
         if jobs:
             job = self.random.choice(jobs)
-            engine = self.world.app.engine
-            assert engine is not None
-            self.world.turn(lambda now: engine.brain.controls.cancel(job, now))
+            self.world.steer("cancel", job)
+
+    def operate(self) -> None:
+        """Or does something else to a refresh."""
+        jobs = list(self.world.feeds.register.schedule.jobs.values())
+        if not jobs:
+            return
+        job, now = self.random.choice(jobs), self.world.now
+        act, args = self.random.choice((
+            ("pause", ()), ("resume", ()), ("pin", ()), ("prioritise", (2,)), ("prioritise", (7,)),
+            ("reschedule", (now + 60,)), ("reschedule", (now + 1e6,)), ("reschedule", (0.0,)),
+        ))  # fmt: skip
+        with suppress(IllegalTransition):
+            self.world.steer(act, job, *args)
+
+    def retry(self) -> None:
+        """Or tries again what has failed or was cancelled."""
+        query = (
+            "select id from jobs where type = 'feeds.refresh' and state in ('failed', 'cancelled') "
+            "order by id desc limit 20"
+        )
+        for (job,) in self.random.sample(rows := self.world.rows(query), min(len(rows), 3)):
+            self.world.steer("retry", job)
+
+    def let_go(self) -> None:
+        """Of all that operators hold back."""
+        for job in list(self.world.feeds.register.schedule.jobs.values()):
+            for act, args in (("resume", ()), ("reschedule", (0.0,))):
+                with suppress(IllegalTransition):
+                    self.world.steer(act, job, *args)
 
     def __getattr__(self, name: str) -> object:
         if name == "pass":
@@ -147,6 +176,20 @@ def check(world: FeedsWorld) -> None:
     assert {each.source for each in register.subscriptions.values()} == set(register.sources)
 
 
+def published(world: FeedsWorld, source: int) -> set[str | None]:
+    row = world.feeds.register.sources[source]
+    return set() if row.has_ended else {each.title for each in world.web.sites[row.url].entries}
+
+
+def seen_in(world: FeedsWorld, feed: Subscription) -> set[str | None]:
+    rows = world.rows(
+        "select a.title from feed_entries e join feed_articles a on a.id = e.article "
+        "where e.tenant = ? and e.feed = ?",
+        *feed.name,
+    )
+    return {title for (title,) in rows}
+
+
 def run(seed: int, steps: int) -> None:
     with FeedsWorld(seed=seed) as world:
         people = People(world, seed)
@@ -155,12 +198,16 @@ def run(seed: int, steps: int) -> None:
             check(world)
         for site in world.web.sites.values():
             site.failure, site.moved_to = None, None
+        people.let_go()
         world.run_for("25h")
         check(world)
         register = world.feeds.register
         for row in register.sources.values():
             if register.is_wanted(row):
                 assert row.status == "ok", f"{row.url} has not come back"
+        for each in register.subscriptions.values():
+            missing = published(world, each.source) - seen_in(world, each)
+            assert each.paused or not missing, f"{each.name} has no {missing}"
         assert world.web.most_at_once <= 1
         seen = world.rows(
             "select e.tenant, e.feed, a.identity, count(*) from feed_entries e "

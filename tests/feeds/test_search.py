@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from headway import App
 from headway.apps.feeds.articles import Wanted, counted, listed
-from headway.apps.feeds.searching import MAX_TEXT, MAX_WORD, spaced, terms_of
+from headway.apps.feeds.searching import (
+    MAX_BEGINNINGS,
+    MAX_TERMS,
+    MAX_TEXT,
+    MAX_WORD,
+    spaced,
+    terms_of,
+)
 from headway.apps.feeds.storing import keep
 from headway.apps.feeds.tables import ADD_ENTRY, APP, MIGRATIONS
 from headway.store import Store
@@ -107,6 +114,9 @@ def found(store: Store, search: str) -> list[str]:
     ("c++", ["mixed"]),
     ("foo-bar", ["mixed"]),
     ("bar-foo", []),
+    ("foo-b*", ["mixed"]),
+    ("foo-a*", []),
+    ("-foo-b* c++", []),
     ("example.com", ["mixed"]),
     ("https://example.com/path_x?a=1", ["mixed"]),
     ("🎉", ["emoji"]),
@@ -194,6 +204,14 @@ def test_a_search_is_about_ones_own_articles(store: Store) -> None:
     assert counted(store, "bob", Wanted(search="fox")) == 1
     assert counted(store, "eve", Wanted(search="fox")) == 0
     assert counted(store, "bob", Wanted(feed="other", search="fox")) == 0
+
+
+def test_a_search_costs_no_more_for_saying_the_same_again() -> None:
+    """Looking for a beginning means to look for all words that begin so."""
+    assert [each.words for each in terms_of("a* " * 30 + "b b -b")] == [("a",), ("b",), ("b",)]
+    many = " ".join(f"{letter}*" for letter in string.ascii_lowercase)
+    assert sum(each.begins for each in terms_of(many)) == MAX_BEGINNINGS
+    assert len(terms_of(f"{many} " + " ".join(f"w{n}" for n in range(99)))) == MAX_TERMS
 
 
 def test_words_are_plain_and_bounded() -> None:

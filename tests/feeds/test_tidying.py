@@ -166,7 +166,7 @@ def test_articles_go_with_the_last_subscription(world: FeedsWorld) -> None:
     poster.post([Posting(entry(7))], world.now)
     assert count(world, "feed_articles") == 6
     world.turn(lambda now: world.feeds.register.unsubscribe(("ann", BLOG), now))
-    world.run_for("10s")
+    world.run_for("2m")
     assert titles(world) == ["Article 9"]
     for table in ("feed_articles", "feed_search", "feed_documents"):
         assert count(world, table) == 1

@@ -21,7 +21,16 @@ from fastapi.security import APIKeyCookie, HTTPBearer
 from headway.api.config import Config
 from headway.api.jwts import Keys, SignedToken
 from headway.api.problems import Problem
-from headway.api.tokens import NOBODY, SCOPES, fits, is_valid, parse, scopes_of
+from headway.api.tokens import (
+    NOBODY,
+    RESERVED,
+    SCOPES,
+    fits,
+    is_reserved,
+    is_valid,
+    parse,
+    scopes_of,
+)
 from headway.errors import StoreError
 from headway.store import Store
 from headway.store.records import Token
@@ -193,16 +202,23 @@ class Authenticator:
 def _from_row(
     row: Token, client: str, *, by_cookie: bool = False, ends_at: float | None = None
 ) -> Principal:
+    _check_tenant(row.tenant)
     return Principal(
         f"token:{row.name}", scopes_of(row), row.tenant, client, by_cookie, row.id, ends_at
     )
 
 
 def _from_signed(token: SignedToken, client: str, *, by_cookie: bool = False) -> Principal:
+    _check_tenant(token.tenant)
     return Principal(
         f"jwt:{token.subject}", token.scopes, token.tenant, client, by_cookie,
         ends_at=token.expires_at,
     )  # fmt: skip
+
+
+def _check_tenant(tenant: str | None) -> None:
+    if is_reserved(tenant):
+        raise refused(f"{RESERVED}; ask for a token with another one")
 
 
 # ---------------------------------------------------------------------- for routes

@@ -19,6 +19,18 @@ from headway.store.records import Token
 PREFIX = "hw"
 SCOPES = ("read", "submit", "operate", "admin")
 MAX_NAME = 100
+RESERVED = "nobody signs in as this tenant: the server counts its own work for names like that"
+
+_reserved: list[str] = []
+
+
+def reserve_tenants(beginning: str) -> None:
+    """An application counts its work for names that begin so, and they are nobody's."""
+    _reserved.append(beginning)
+
+
+def is_reserved(tenant: str | None) -> bool:
+    return tenant is not None and tenant.startswith(tuple(_reserved))
 
 
 def new_token(
@@ -35,6 +47,8 @@ def new_token(
         raise BadJob(f"a token needs one or more of the scopes {', '.join(SCOPES)}")
     if not name or len(name) > MAX_NAME or not name.isprintable():
         raise BadJob(f"a token needs a name of at most {MAX_NAME} printable characters")
+    if is_reserved(tenant):
+        raise BadJob(f"{RESERVED}; choose another one")
     if expires_at is not None and expires_at <= now:
         raise BadJob("this token would have expired already")
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)

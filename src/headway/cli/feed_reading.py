@@ -10,7 +10,7 @@ import typer
 from headway.cli import feed_layouts as layouts
 from headway.cli.asking import Call, asks
 from headway.cli.client import PAGE, Client
-from headway.cli.feeds import FolderOf, all_feeds, app, feed_meant, reached
+from headway.cli.feeds import FolderOf, all_feeds, app, feed_meant, folder_said, reached
 from headway.cli.printing import count
 
 ARTICLES = "/api/backend/articles"
@@ -41,7 +41,7 @@ def articles(
     client = reached(call)
     query: dict[str, Any] = {
         "feed": None if feed is None else feed_meant(client, feed)["id"],
-        "folder": folder, "q": search,
+        "folder": folder_said(folder), "q": search,
         "unread": True if unread else None, "starred": True if starred else None,
     }  # fmt: skip
     answer = _found(client, limit, query)

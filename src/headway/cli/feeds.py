@@ -31,7 +31,8 @@ FeedName = Annotated[
 ]
 Url = Annotated[str, typer.Argument(metavar="URL", help="Of a site or of a feed.")]
 FolderOf = Annotated[
-    str | None, typer.Option("--folder", metavar="FOLDER", help="Only in it, or below it.")
+    str | None,
+    typer.Option("--folder", metavar="FOLDER", help="Only in it or below it; empty: in none."),
 ]
 IntoFolder = Annotated[
     str | None, typer.Option("--folder", metavar="FOLDER", help="Such as News or News/World.")
@@ -39,6 +40,11 @@ IntoFolder = Annotated[
 Every = Annotated[
     str | None, typer.Option(metavar="DURATION", help="Between two visits: 15m, 2h, 1d, …")
 ]
+
+
+def folder_said(folder: str | None) -> str | None:
+    """For a query, where an empty one would be left out: this is none, too."""
+    return "/" if folder == "" else folder
 
 
 def complete_state(incomplete: str) -> list[str]:
@@ -103,10 +109,8 @@ def list_(
 ) -> None:  # fmt: skip
     """What you subscribe to: what is unread, how the last visit went, when the next one is."""
     shown = everything = all_feeds(reached(call))
-    if folder or status:
-        shown = all_feeds(reached(call), folder=folder, status=status)
-    if folder == "":
-        shown = [each for each in shown if not each["folder"]]
+    if folder is not None or status:
+        shown = all_feeds(reached(call), folder=folder_said(folder), status=status)
     width = call.out.console.width
     call.out.show(
         {"feeds": shown}, lambda answer: layouts.feed_table(answer["feeds"], everything, width)

@@ -91,7 +91,10 @@ class Brain(Trail):
         self.slots = SlotDesk(self, hosts)
         self.online = OnlineDesk(self)
         self.routes = Routes(self)
-        self.loaded: list[Callable[[float], None]] = []  # who hears that all that is open is here
+        # Who hears that the store is ours, before anything is loaded; and that all that is open is
+        # here.
+        self.entered: list[Callable[[float], None]] = []
+        self.loaded: list[Callable[[float], None]] = []
         self.look_again = False  # somebody lined up after the permits of this turn were given
         self._finished: deque[Finished] = deque()
         self._calls: deque[Call] = deque()

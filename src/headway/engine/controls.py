@@ -13,7 +13,7 @@ from headway.core.change import UnknownTicket
 from headway.core.explain import Explanation
 from headway.core.kinds import UPSTREAM
 from headway.core.lifecycle import TERMINAL, Event
-from headway.engine.intake import remember, take_in
+from headway.engine.intake import announce, remember, take_in
 from headway.engine.settings import policy_of
 from headway.engine.tickets import FAR
 from headway.errors import UnknownJob
@@ -116,6 +116,7 @@ class Controls:
         ticket.state = State(row.state)
         remember(brain, row._replace(unique_scope=None))
         self._core.retry(ticket, now)
+        announce(brain, ticket, now)
         return ticket.state
 
     def explain(self, id: int, now: float) -> Explanation:

@@ -58,7 +58,8 @@ def _turn_away(brain: Brain, row: OpenJob, error: Exception, now: float) -> None
     """
     brain.extras.pop(row.id, None)
     brain.waits.forget(row.id)
-    brain.core.submit(Ticket(row.id, type=row.type, seq=row.id), now)
+    if row.id not in brain.core.tickets:
+        brain.core.submit(Ticket(row.id, type=row.type, seq=row.id), now)
     brain.core.cancel(row.id, now, f"this engine cannot take the job: {error}")
 
 

@@ -34,6 +34,8 @@ def load(brain: Brain) -> None:
     brain.mark = left_by.mark
     core.admission.fence = left_by.fence
     brain.version = store.version()
+    for hear in brain.entered:
+        hear(now)
     _load_settings(brain)
     for kind, name, tenant, state in store.gates():
         kept = _without_unknown(kind, msgspec.json.decode(state))

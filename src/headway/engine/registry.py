@@ -34,7 +34,8 @@ class JobType:
     tools: tuple[str, ...] = ()
     keep_result_s: float = KEEP_RESULT_S
     meanings: Mapping[type[BaseException], Meaning] = field(default_factory=dict)
-    # Hears, in the brain's turn, of each job that is taken in, also after a restart.
+    # Hears, in the brain's turn, of each job that is taken in, also after a restart, and of one
+    # that an operator retries.
     arrived: Callable[[Ticket, float], None] | None = None
     # Hears, in the brain's turn, of each job that has ended: its batch, how, and when.
     ended: Callable[[int | None, Change, float], None] | None = None

@@ -11,6 +11,7 @@ from headway.api.bodies import reserve
 from headway.api.config import Config
 from headway.api.metrics import Counts
 from headway.api.site import Site
+from headway.api.tokens import reserve_tenants
 from headway.apps.feeds import applying, filling, importing, refreshing, tidying
 from headway.apps.feeds.applying import APPLY, Applier
 from headway.apps.feeds.counting import Counting
@@ -23,7 +24,7 @@ from headway.apps.feeds.register import FILL, TIDY, Register
 from headway.apps.feeds.rounds import Rounds
 from headway.apps.feeds.routes import articles, feeds, folders, opml, queue, rounds, rss, rules
 from headway.apps.feeds.ruling import Ruling
-from headway.apps.feeds.scheduling import LANE, PREFIX, REFRESH
+from headway.apps.feeds.scheduling import COUNTED_FOR, LANE, PREFIX, REFRESH
 from headway.apps.feeds.settings import TABLE, feed_settings
 from headway.apps.feeds.tables import APP, MIGRATIONS
 from headway.apps.feeds.tidying import Tidier
@@ -35,6 +36,7 @@ from headway.sdk.app import App
 KEPT_S = 26 * 3_600.0  # completed refreshes, of which there are very many
 
 reserve(PREFIX)
+reserve_tenants(COUNTED_FOR)
 
 
 class Feeds:

@@ -11,7 +11,7 @@ import msgspec
 
 from headway.apps.feeds.parsing.sanitising import html_as_text
 from headway.apps.feeds.refreshing import entry_row
-from headway.apps.feeds.register import Register
+from headway.apps.feeds.register import FILL_MOST, Register
 from headway.apps.feeds.rules import RulesOf, judge, readable
 from headway.apps.feeds.storing import Arrival
 from headway.apps.feeds.tables import ADD_ENTRY
@@ -22,7 +22,6 @@ from headway.store import Store
 
 # It reads and writes the store, and can be done again at any time.
 RULES = RetryPolicy(timeout_s=600, retries=20, delay_s=1, growth=2, max_lost=1_000)
-MOST = 500  # of the newest articles; nobody wants ten thousand unread ones at once
 
 SELECT = (
     "select id, coalesce(published_at, updated_at, first_seen_at), first_seen_at, title, author, "
@@ -38,7 +37,7 @@ class Filler:
         self._rules = rules
         self.brain: Brain  # from the moment that an engine is about to start
 
-    def fill(self, tenant: str, feed: str, since: float = 0.0) -> int:
+    def fill(self, tenant: str, feed: str, since: float = 0.0, most: int = FILL_MOST) -> int:
         """The job."""
         subscription = self._register.subscriptions.get((tenant, feed))
         if subscription is None:
@@ -46,7 +45,7 @@ class Filler:
         now = self.brain.clock.now()
         rules = self._rules.get(tenant, ())
         rows: list[tuple[Any, ...]] = []
-        found = self._store.rows(SELECT, (subscription.source, since, MOST))
+        found = self._store.rows(SELECT, (subscription.source, since, most))
         for id, dated, seen_at, title, author, link, categories, html in reversed(found):
             text = readable(
                 title=title, author=author, link=link,

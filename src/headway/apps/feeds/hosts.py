@@ -8,13 +8,15 @@ from headway.engine.brain import Brain
 
 PACE = {"every": "1s", "jitter": 0.2}  # where nobody has said anything else
 GUEST_S = 86_400.0
+MOST_GUESTS = 10_000
 
 
 class HostPaces:
     def __init__(self) -> None:
         self._brain: Brain  # from the moment that an engine is about to start
         self._sources: dict[str, int] = {}  # how many are there
-        self._guests: dict[str, float] = {}  # other hosts that were asked, and when
+        # Other hosts that were asked, and when. Who was asked last comes last.
+        self._guests: dict[str, float] = {}
 
     def meet(self, brain: Brain) -> None:
         self._brain = brain
@@ -29,17 +31,25 @@ class HostPaces:
             self._brain.policies.hosts.give(host, PACE, now)
         elif not before + more:
             del self._sources[host]
-            self._guests[host] = now  # it was asked a moment ago, perhaps
+            self._welcome(host, now)  # it was asked a moment ago, perhaps
 
     def lend(self, host: str, now: float) -> None:
         """Somebody is led to a host that no source is at: it has the same pace, for a day."""
         if host not in self._guests and host not in self._sources:
             self._brain.policies.hosts.give(host, PACE, now)
+        self._welcome(host, now)
+
+    def _welcome(self, host: str, now: float) -> None:
+        self._guests.pop(host, None)
         self._guests[host] = now
+        self.forget_guests(now)
 
     def forget_guests(self, now: float) -> None:
-        for host, at in list(self._guests.items()):
-            if now - at > GUEST_S:
-                del self._guests[host]
-                if host not in self._sources:
-                    self._brain.policies.hosts.take_back(host, now)
+        """Those who were not asked for a day, and those who are too many."""
+        while self._guests:
+            host, at = next(iter(self._guests.items()))
+            if now - at <= GUEST_S and len(self._guests) <= MOST_GUESTS:
+                return
+            del self._guests[host]
+            if host not in self._sources:
+                self._brain.policies.hosts.take_back(host, now)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from headway.api.turns import in_turn
+from headway.apps.feeds.model import DEFAULT_INTERVAL_S
 from headway.apps.feeds.opml import Subscription as Listed
 from headway.apps.feeds.opml import SubscriptionList, write_opml
 from headway.apps.feeds.register import Duplicates, Register, wanted_feed
@@ -55,7 +56,7 @@ class Importer:
 
     def begin(
         self, tenant: str, listed: SubscriptionList, now: float, *, folder: str = "",
-        interval_s: float = 1_800.0, adaptive: bool = False,
+        interval_s: float = DEFAULT_INTERVAL_S, adaptive: bool = False,
     ) -> Round:  # fmt: skip
         """In the brain's turn. Nothing is added before the commit."""
         feeds = [entry_of(each, folder) for each in listed.subscriptions]

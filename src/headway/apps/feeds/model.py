@@ -10,9 +10,11 @@ import httpx2
 import msgspec
 
 from headway.apps.feeds.pacing import Hints
+from headway.engine.ledger import clean
 
 DEFAULT_INTERVAL_S = 1_800.0
 MAX_URL = 2_000  # characters of an address
+MAX_ERROR = 500  # characters
 
 
 class Status(StrEnum):
@@ -86,6 +88,11 @@ def new_source(id: int, url: str, now: float) -> Source:
         error=None, failures=0, tried_at=None, fetched_at=None, due_at=now, adapted_s=None,
         hints="{}", created_at=now,
     )  # fmt: skip
+
+
+def error_text(said: str) -> str:
+    """What went wrong, as it may be stored and shown, whoever said so."""
+    return clean(said)[:MAX_ERROR]
 
 
 class _Kept(msgspec.Struct, omit_defaults=True):

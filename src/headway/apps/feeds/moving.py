@@ -35,14 +35,17 @@ LEAD_TO_TWINS = Write(
     name="entries that lead to the same article elsewhere",
 )
 
-# A row is (from, to). Articles that the new place does not know become its own, so that they are
-# known when they come.
+# A row is (from, to). Articles that the new place does not know become its own, so that whoever has
+# them does not have them twice when they come. Nobody else sees them before that: what somebody has
+# read elsewhere is not what this place has published.
 ADOPT_ARTICLES = Write(
-    sqlite="update feed_articles as kept set source = given.value ->> 1 from jsonb_each(?1) as "
+    sqlite="update feed_articles as kept set source = given.value ->> 1, "
+    "announced = case when kept.owner = '' then 0 else kept.announced end from jsonb_each(?1) as "
     "given where kept.source = given.value ->> 0 and not exists (select 1 from feed_articles as "
     "twin where twin.source = given.value ->> 1 and twin.owner = kept.owner "
     "and twin.identity = kept.identity)",
-    postgres="update feed_articles as kept set source = (given.cells ->> 1)::bigint "
+    postgres="update feed_articles as kept set source = (given.cells ->> 1)::bigint, "
+    "announced = case when kept.owner = '' then 0 else kept.announced end "
     "from jsonb_array_elements($1) as given (cells) where kept.source = "
     "(given.cells ->> 0)::bigint and not exists (select 1 from feed_articles as twin "
     "where twin.source = (given.cells ->> 1)::bigint and twin.owner = kept.owner "

@@ -135,15 +135,12 @@ def next_refresh(
     now: float,
     failures: int = 0,
     hints: Hints = NO_HINTS,
-    gone: bool = False,
-) -> Next | None:
-    """After a run that was due at `due_at` and ended `now`. None: the feed has ended (410).
+) -> Next:
+    """After a run that was due at `due_at` and ended `now`.
 
     For a run that somebody asked for, `due_at` is when they asked. `failures` are those in a row,
     this run included.
     """
-    if gone:
-        return None
     wait_s = backoff_s(interval_s, failures)
     at = _own_place(feed, wait_s, min(due_at, now), now)
     because = Because.BACKOFF if failures > 1 else Because.INTERVAL

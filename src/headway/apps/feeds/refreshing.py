@@ -13,11 +13,13 @@ from time import perf_counter
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from headway.apps.feeds.catalog import Name
 from headway.apps.feeds.fetching_answers import Fetched, Kind
 from headway.apps.feeds.model import (
     Source,
     Status,
     Subscription,
+    error_text,
     hints_of,
     hints_text,
     host_of,
@@ -26,7 +28,7 @@ from headway.apps.feeds.model import (
 from headway.apps.feeds.moving import LEAD_TO_TWINS
 from headway.apps.feeds.pacing import Hints, adapted_interval_s
 from headway.apps.feeds.parsing import FeedUnreadable, ParsedFeed, ParserDied
-from headway.apps.feeds.register import Name, Register
+from headway.apps.feeds.register import Register
 from headway.apps.feeds.rules import RulesOf, Verdict, judge
 from headway.apps.feeds.storing import Arrival, Stored, keep
 from headway.apps.feeds.tables import ADD_ENTRY, ANNOUNCE, REPOINT_ENTRIES
@@ -42,8 +44,9 @@ T = TypeVar("T")
 RULES = RetryPolicy(
     timeout_s=120.0, retries=3, delay_s=60.0, growth=2.0, max_lost=20, max_pushbacks=100,
 )  # fmt: skip
+AT_ONCE = 2_000  # entries in one turn; readers beyond that have theirs a moment later
+LONGEST_WAIT_S = 7 * 86_400.0  # that a site may ask for
 AGAIN_S = 5.0  # until a job is tried again that the stop of this server has interrupted
-MAX_ERROR = 500  # characters
 
 # A site that is unwell may be better in a minute; one that says no will say so again.
 PASSING = frozenset({Kind.SERVER_ERROR, Kind.TIMED_OUT, Kind.DNS, Kind.NETWORK, Kind.BAD_ANSWER})
@@ -179,9 +182,9 @@ class Refresher:
         if stored.arrivals:
             self._lead_here(row)
             self._announce(source, visit, now)
-        moved_to = visit.fetched.moved_to
+        moved_to = _new_address(visit.fetched)
         if moved_to is not None:  # and what is there can be read, now or since the last time
-            self._register.move(source, plain_url(moved_to), now)
+            self._register.move(source, moved_to, now)
 
     def _lead_here(self, row: Source) -> None:
         """Who was led here may have some of the articles already, from where he was before."""
@@ -190,9 +193,14 @@ class Refresher:
             self.brain.write(LEAD_TO_TWINS, *((*each.name, row.id) for each in led))
 
     def _announce(self, source: int, visit: Visit, now: float) -> None:
-        rows = []
+        arrivals = visit.stored.arrivals
+        first_at = min(each.seen_at for each in arrivals)
+        rows: list[tuple[Any, ...]] = []
         for each in self._register.subscribers(source):
-            for arrival in visit.stored.arrivals:
+            if len(rows) >= AT_ONCE and not each.paused:
+                self._register.fill(each, now, since=first_at, most=len(arrivals))
+                continue
+            for arrival in arrivals:
                 if each.paused and arrival.seen_at >= (each.paused_at or 0.0):
                     continue  # it is there when he goes on; what was here before is his at once
                 verdict = visit.verdicts.get((each.name, arrival.article))
@@ -202,7 +210,7 @@ class Refresher:
                     rows.append(entry_row(each, arrival, verdict, now))
         if rows:
             self.brain.write(ADD_ENTRY, *rows)
-        self.brain.write(ANNOUNCE, *((each.article, 1) for each in visit.stored.arrivals))
+        self.brain.write(ANNOUNCE, *((each.article, 1) for each in arrivals))
 
 
 def entry_row(
@@ -219,15 +227,14 @@ def outcome_of(visit: Visit, host: str) -> Outcome:
     was another one that said so. That one has heard of it where the redirect was followed.
     """
     fetched = visit.fetched
-    error = visit.error[:MAX_ERROR]
+    error = error_text(visit.error)
+    wait_s = _wait_s(fetched)
     is_here = host_of(fetched.url) == host
     if fetched.kind is Kind.PUSHBACK:
         status = fetched.status or 429
         if not is_here:
-            return Outcome.failed(error, status=status, retry_after_s=fetched.retry_after_s)
-        return Outcome.pushback(
-            status=status, retry_after_s=fetched.retry_after_s, ban=status == 412, error=error
-        )
+            return Outcome.failed(error, status=status, retry_after_s=wait_s)
+        return Outcome.pushback(status=status, retry_after_s=wait_s, ban=status == 412, error=error)
     passing = fetched.kind in PASSING
     is_unwell = is_here and fetched.kind in UNWELL
     return Outcome.failed(
@@ -235,13 +242,27 @@ def outcome_of(visit: Visit, host: str) -> Outcome:
     )  # fmt: skip
 
 
+def _new_address(fetched: Fetched) -> str | None:
+    try:
+        return None if fetched.moved_to is None else plain_url(fetched.moved_to)
+    except ValueError:
+        return None  # it can be asked, but nobody could subscribe to it
+
+
+def _wait_s(fetched: Fetched) -> float | None:
+    """How long the site wants to be left alone, if that is a time that can be waited for."""
+    wait_s = fetched.retry_after_s
+    return None if wait_s is None or not wait_s >= 0 else min(wait_s, LONGEST_WAIT_S)
+
+
 def _after_failure(row: Source, visit: Visit, now: float) -> Source:
     fetched = visit.fetched
-    retry_at = None if fetched.retry_after_s is None else now + fetched.retry_after_s
+    wait_s = _wait_s(fetched)
+    retry_at = None if wait_s is None else now + wait_s
     gone = fetched.kind is Kind.GONE
     hints = replace(hints_of(row.hints), retry_at=retry_at, fresh_until=None)
     return row._replace(
-        status=(Status.GONE if gone else Status.ERROR).value, error=visit.error[:MAX_ERROR],
+        status=(Status.GONE if gone else Status.ERROR).value, error=error_text(visit.error),
         tried_at=now, hints=hints_text(hints),
     )  # fmt: skip
 

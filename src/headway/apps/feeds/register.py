@@ -10,8 +10,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.apps.feeds.catalog import Catalog, Name
 from headway.apps.feeds.hosts import HostPaces
-from headway.apps.feeds.model import Source, Status, Subscription, host_of, new_source, plain_url
+from headway.apps.feeds.model import (
+    DEFAULT_INTERVAL_S,
+    Source,
+    Status,
+    Subscription,
+    host_of,
+    new_source,
+    plain_url,
+)
 from headway.apps.feeds.moving import ADOPT_ARTICLES, LEAD_TO_TWINS
 from headway.apps.feeds.pacing import interval_within_bounds_s
 from headway.apps.feeds.scheduling import LANE, Schedule
@@ -21,8 +30,6 @@ from headway.apps.feeds.tables import (
     DROP_SUBSCRIPTION,
     PUT_SOURCE,
     PUT_SUBSCRIPTION,
-    SOURCES,
-    SUBSCRIPTIONS,
 )
 from headway.core import State
 from headway.engine.brain import Brain
@@ -30,9 +37,9 @@ from headway.store import Store
 from headway.store.records import NewJob, Unique, UniqueScope
 
 FILL = "feeds.fill"
+FILL_MOST = 500  # articles; nobody wants ten thousand unread ones at once
 TIDY = "feeds.tidy"
-
-Name = tuple[str, str]  # the tenant, and what it calls the feed
+TIDY_AFTER_S = 60.0  # so that feeds which go one after the other are tidied up after once
 
 
 class Wanted(NamedTuple):
@@ -42,7 +49,7 @@ class Wanted(NamedTuple):
     url: str  # in its plain form
     title: str | None = None
     folder: str = ""
-    interval_s: float = 1_800.0
+    interval_s: float = DEFAULT_INTERVAL_S
     adaptive: bool = False
     paused: bool = False
 
@@ -63,88 +70,47 @@ class Duplicates(Exception):
         self.found = found
 
 
-class Register:
+class Register(Catalog):
     def __init__(self, store: Store) -> None:
-        self._store = store
-        self.sources: dict[int, Source] = {}
-        self.subscriptions: dict[Name, Subscription] = {}
+        super().__init__(store)
         self.schedule = Schedule(self)
         self.brain: Brain  # from the moment that an engine is about to start
-        self._by_url: dict[str, int] = {}
-        self._of_source: dict[int, dict[Name, Subscription]] = {}
         self._hosts = HostPaces()
         self._asked: set[Name] = set()  # feeds that are paused, and wanted once
         self.schedule.heard.append(self._ended)
-        self._last = 0
-
-    # ------------------------------------------------------------------ looking
-
-    def subscribers(self, source: int) -> list[Subscription]:
-        return list(self._of_source.get(source, {}).values())
-
-    def of_tenant(self, tenant: str) -> list[Subscription]:
-        return [each for each in list(self.subscriptions.values()) if each.tenant == tenant]
-
-    def source_at(self, url: str) -> Source | None:
-        return self.sources.get(self._by_url.get(url, 0))
-
-    def is_wanted(self, row: Source) -> bool:
-        """Whether anybody wants it refreshed from time to time."""
-        subscribers = self._of_source.get(row.id, {}).values()
-        return not row.has_ended and any(not each.paused for each in subscribers)
-
-    def payer(self, source: int) -> str:
-        """The tenant that its requests are counted for."""
-        subscribers = self._of_source.get(source, {}).values()
-        first = min(subscribers, key=lambda each: (each.paused, each.created_at), default=None)
-        return "" if first is None else first.tenant
-
-    def interval_s(self, row: Source) -> float:
-        """The shortest that anybody wants; those who let it adapt follow the source."""
-        wanted = [
-            (row.adapted_s or each.interval_s) if each.adaptive else each.interval_s
-            for each in self._of_source.get(row.id, {}).values()
-            if not each.paused
-        ]
-        return interval_within_bounds_s(min(wanted, default=1_800.0))
-
-    # ------------------------------------------------------------------ starting
-
-    def load(self) -> None:
-        """As it is stored."""
-        columns = ", ".join(SOURCES.columns)
-        rows = self._store.rows(f"select {columns} from feed_sources order by id")
-        self.sources = {row[0]: Source._make(row) for row in rows}
-        self._by_url = {row.url: row.id for row in self.sources.values()}
-        self._last = max(self.sources, default=0)
-        columns = ", ".join(SUBSCRIPTIONS.columns)
-        found = self._store.rows(
-            f"select {columns} from feed_subscriptions order by tenant, created_at, id"
-        )
-        self.subscriptions = {}
-        self._of_source = {}
-        for each in map(Subscription._make, found):
-            self.subscriptions[each.name] = each
-            self._of_source.setdefault(each.source, {})[each.name] = each
 
     def meet(self, brain: Brain) -> None:
         """An engine is about to start."""
         self.brain = brain
+        self._hosts.meet(brain)
+        self.schedule.meet(brain)
+        brain.entered.append(self._begin)
+
+    def _begin(self, now: float) -> None:
+        """Nobody else changes the store any more."""
         self.load()
         self._asked.clear()
-        self._hosts.meet(brain)
-        now = brain.core.now  # time must not pass here, before what is open has come back
         for row in self.sources.values():
             self._hosts.count(row.host, 1, now)
-        self.schedule.meet(brain)
 
     # ------------------------------------------------------------------ in the brain's turn
 
     def put(self, row: Source) -> None:
-        """Other facts about a source. One that is gone stays so."""
+        """Other facts about a source. One that is gone stays so. What no store would take is not
+        kept here either.
+        """
         if row.id in self.sources and self.sources[row.id] != row:
-            self.sources[row.id] = row
             self.brain.write(PUT_SOURCE, row)
+            self._set(row)
+
+    def revive(self, row: Source) -> Source:
+        """One that has ended may be there again."""
+        for each in self.subscribers(row.id):
+            if each.note is not None:
+                self._keep(each._replace(note=None))
+        row = row._replace(status=Status.NEW.value)
+        self.put(row)
+        return row
 
     def subscribe(
         self, tenant: str, wanted: Sequence[Wanted], now: float, *, skip: bool = False
@@ -197,12 +163,12 @@ class Register:
         was = self._as_it_was(old.id)
         row = self._source_for(url, now)
         after = before._replace(source=row.id, url=url, note=None, led=1)
-        del self._of_source[old.id][name]
         self._join(after, now)
         if not self._of_source[old.id]:  # so what it has published is known when it comes again
             self.brain.write(ADOPT_ARTICLES, (old.id, row.id))
         self.brain.write(LEAD_TO_TWINS, (*name, row.id))
         self._look(was, now)
+        self._left(before.tenant, now)
         return after
 
     def refresh_now(self, name: Name, now: float) -> State | None:
@@ -216,12 +182,12 @@ class Register:
         """KeyError: there is no such subscription. Its entries go with it."""
         gone = self.subscriptions[name]
         was = self._as_it_was(gone.source)
-        del self.subscriptions[name]
-        del self._of_source[gone.source][name]
+        self._leave(name)
         self._asked.discard(name)
         self.brain.write(DROP_SUBSCRIPTION, name)
         self.brain.write(DROP_ENTRIES_OF_FEED, name)
         self._look(was, now)
+        self._left(gone.tenant, now)
         return gone
 
     def move(self, source: int, url: str, now: float) -> None:
@@ -242,14 +208,20 @@ class Register:
     def forget_guests(self, now: float) -> None:
         self._hosts.forget_guests(now)
 
-    def fill(self, subscription: Subscription, now: float, *, since: float = 0.0) -> None:
-        """Let a subscription have what its source already knows."""
-        args = {"tenant": subscription.tenant, "feed": subscription.id, "since": since}
-        self._enqueue(FILL, args, f"{FILL}:{subscription.name}", now)
+    def fill(
+        self, subscription: Subscription, now: float, *, since: float = 0.0, most: int = FILL_MOST
+    ) -> None:
+        """Let a subscription have what its source already knows, or the newest of it. Those of one
+        source go one after the other, so that none of them holds up the brain.
+        """
+        args = {"tenant": subscription.tenant, "feed": subscription.id, "since": since,
+                "most": most}  # fmt: skip
+        unique = f"{FILL}:{since}:{most}:{subscription.name}"
+        self._enqueue(FILL, args, unique, now, key=f"{FILL}:{subscription.source}")
 
-    def tidy(self, now: float, *, at: float = 0.0) -> None:
-        """See to it that what nobody can see any more is removed."""
-        self._enqueue(TIDY, {}, f"{TIDY}:{'later' if at > now else 'now'}", now, at=at)
+    def tidy(self, now: float, *, after_s: float = 0.0) -> None:
+        """See to it that what nobody can see any more is removed. One goes after the other."""
+        self._enqueue(TIDY, {}, f"{TIDY}:{after_s}", now, at=now + after_s, key=TIDY)
 
     # ------------------------------------------------------------------ how
 
@@ -258,14 +230,6 @@ class Register:
         if same is not None:
             return same
         return self._reads(tenant, wanted.url)
-
-    def _reads(self, tenant: str, url: str) -> Subscription | None:
-        """What a tenant calls this address."""
-        source = self._by_url.get(url, 0)
-        for each in self._of_source.get(source, {}).values():
-            if each.tenant == tenant:
-                return each
-        return None
 
     def _ended(self, source: int, state: State, new: int, error: str, now: float) -> None:
         for name in [each.name for each in self.subscribers(source) if each.name in self._asked]:
@@ -285,10 +249,9 @@ class Register:
         if row is None:
             self._last = max(self._last + 1, int(now * 1000))
             row = new_source(self._last, url, now)
-            self.sources[row.id] = row
-            self._by_url[row.url] = row.id
-            self._hosts.count(row.host, 1, now)
             self.brain.write(PUT_SOURCE, row)
+            self._set(row)
+            self._hosts.count(row.host, 1, now)
         return row
 
     def _join(self, subscription: Subscription, now: float) -> None:
@@ -305,9 +268,8 @@ class Register:
             self._look(was, now)
 
     def _keep(self, subscription: Subscription) -> None:
-        self.subscriptions[subscription.name] = subscription
-        self._of_source.setdefault(subscription.source, {})[subscription.name] = subscription
         self.brain.write(PUT_SUBSCRIPTION, subscription)
+        self._enter(subscription)
 
     def _as_it_was(self, source: int) -> Before:
         row = self.sources[source]
@@ -325,18 +287,21 @@ class Register:
         elif self.interval_s(row) != was.interval_s:
             self.schedule.replan(row, now)
 
+    def _left(self, tenant: str, now: float) -> None:
+        """A tenant has a feed less. If another one of its own had moved there, that goes on."""
+        for row in self._moved_for(tenant):
+            was = self._as_it_was(row.id)
+            self.revive(row)
+            self._look(was, now)
+
     def _forget(self, row: Source, now: float) -> None:
-        self._of_source.pop(row.id, None)
-        del self.sources[row.id]
+        self._drop(row)
         self.schedule.drop(row.id, now)
-        del self._by_url[row.url]
         self._hosts.count(row.host, -1, now)
         self.brain.write(DROP_SOURCE, (row.id,))
-        self.tidy(now)
+        self.tidy(now, after_s=TIDY_AFTER_S)
 
     def _rename(self, row: Source, url: str, now: float) -> None:
-        del self._by_url[row.url]
-        self._by_url[url] = row.id
         host = host_of(url)
         if host != row.host:
             self._hosts.count(host, 1, now)
@@ -348,13 +313,14 @@ class Register:
         here = self._of_source.get(row.id, {})
         tenants = {each.tenant for each in self._of_source.get(there.id, {}).values()}
         was = self._as_it_was(there.id)
+        if there.has_ended:  # somebody was sent there, and could read it
+            self.revive(there)
         moved: list[Subscription] = []
         for each in list(here.values()):
             if each.tenant in tenants:
                 self._keep(each._replace(note=f"it has moved to {there.url}, which you have, too"))
             else:
                 tenants.add(each.tenant)
-                del here[each.name]
                 moved.append(each._replace(source=there.id, led=1))
                 self._keep(moved[-1])
         if here:
@@ -369,12 +335,13 @@ class Register:
         self._look(was, now)
 
     def _enqueue(
-        self, type: str, args: dict[str, Any], key: str, now: float, *, at: float = 0.0
-    ) -> None:
+        self, type: str, args: dict[str, Any], unique: str, now: float, *, at: float = 0.0,
+        key: str | None = None,
+    ) -> None:  # fmt: skip
         self.brain.batch.jobs.append(
             NewJob(
-                type, msgspec.json.encode(args).decode(), created_at=now, lane=LANE,
-                not_before=at, unique=Unique(key, UniqueScope.QUEUED),
+                type, msgspec.json.encode(args).decode(), created_at=now, lane=LANE, key=key,
+                not_before=at, unique=Unique(unique, UniqueScope.QUEUED),
             )
         )  # fmt: skip
 

@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.apps.feeds.catalog import Name
 from headway.apps.feeds.model import Source, Subscription
-from headway.apps.feeds.register import Name, Register
+from headway.apps.feeds.register import Register
 from headway.apps.feeds.round_rows import (
     COUNT_ROUND,
     COUNTS,
@@ -104,10 +105,11 @@ class Rounds:
     def meet(self, brain: Brain) -> None:
         """An engine is about to start; after the register has met it."""
         self.brain = brain
-        self._load()
+        brain.entered.append(self._load)
         brain.loaded.append(self.loaded)
 
-    def _load(self) -> None:
+    def _load(self, now: float) -> None:
+        """Nobody else changes the store any more."""
         self.open, self._of_source, self._past = {}, {}, {}
         for row in self._rows("order by created_at, id", ()):
             if row.finished_at is not None:

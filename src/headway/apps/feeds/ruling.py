@@ -47,6 +47,10 @@ class Ruling:
     def meet(self, brain: Brain) -> None:
         """An engine is about to start."""
         self.brain = brain
+        brain.entered.append(self._load)
+
+    def _load(self, now: float) -> None:
+        """Nobody else changes the store any more."""
         columns = ", ".join(RULES.columns)
         found: dict[str, list[KeptRule]] = {}
         query = f"select {columns} from feed_rules order by tenant, place, created_at, id"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headway.apps.feeds.model import Source, Status, hints_of
+from headway.apps.feeds.model import Source, Status, error_text, hints_of
 from headway.apps.feeds.pacing import (
     backoff_s,
     due_after_restart,
@@ -32,11 +32,14 @@ PREFIX = "feeds."  # of the types of jobs that are ours
 REFRESH = "feeds.refresh"
 LANE = "feeds"
 KEY = "feed:"  # of a job, followed by the number of its source
+MOST_DIGITS = 19  # of such a number; somebody else's key may have more
 # Whoever subscribed first is who a request is counted for, so that one with a thousand feeds on a
 # site leaves room for others. Nobody signs in under such a name, so nobody can pause what others
 # read, too.
 COUNTED_FOR = "feeds:"
 BY_CLOCK, BY_HAND = 5, 2  # priorities
+AHEAD_S = 60.0  # by which the clock may have gone back, and nobody minds
+WHY_NOT_TWICE = "the next refresh of this feed is in line already, and goes at once"
 WHY_DROPPED = "nobody wants this feed refreshed any more"
 
 # source, how its run ended, articles that were new, what went wrong, when
@@ -72,7 +75,9 @@ class Schedule:
         row = self._register.sources.get(source)
         by_hand = BY_HAND in (ticket.priority, None if wish is None else wish[1])
         if self.jobs.get(source, number) != number:
-            self.brain.core.cancel(number, now, WHY_DROPPED)
+            self.brain.core.cancel(number, now, WHY_NOT_TWICE)
+            if row is not None:
+                self.want(row, now)  # as somebody did who has put it here, or retries it
             return
         if row is None or not (by_hand or self._register.is_wanted(row)):
             self.brain.core.cancel(number, now, WHY_DROPPED)
@@ -94,7 +99,7 @@ class Schedule:
         error = ""
         if row is not None:
             if change.after is State.FAILED:
-                error = change.detail or row.error or "it failed"
+                error = error_text(change.detail) or row.error or "it failed"
                 row = row._replace(
                     failures=row.failures + 1, error=error,
                     status=row.status if row.has_ended else Status.ERROR.value, tried_at=now,
@@ -117,8 +122,7 @@ class Schedule:
                 str(row.id), self._register.interval_s(row), due_at=row.due_at, now=now,
                 failures=row.failures, hints=hints_of(row.hints),
             )  # fmt: skip
-            if following is not None:
-                row = row._replace(due_at=following.due_at)
+            row = row._replace(due_at=following.due_at)
             self._enqueue(row, row.due_at, BY_CLOCK, now)
         self._register.put(row)
 
@@ -134,7 +138,8 @@ class Schedule:
             ticket = self._ticket(row.id)
             if ticket is None:
                 continue  # the last engine died while it ran, and that was once too often
-            waits = ticket.state in (State.PENDING, State.QUEUED) and ticket.not_before <= now
+            is_late = ticket.not_before <= now or _is_ahead(row, now)
+            waits = ticket.state in (State.PENDING, State.QUEUED) and is_late
             at = self._late(row, now)
             if waits and ticket.priority == BY_CLOCK and at > now:
                 self._move(self.jobs[row.id], at, BY_CLOCK, now)
@@ -143,7 +148,8 @@ class Schedule:
     def _late(self, row: Source, now: float) -> float:
         if row.tried_at is None:
             return now
-        return due_after_restart(str(row.id), self._register.interval_s(row), row.due_at, now)
+        due_at = 0.0 if _is_ahead(row, now) else row.due_at
+        return due_after_restart(str(row.id), self._register.interval_s(row), due_at, now)
 
     # ------------------------------------------------------------------ the feeds' side
 
@@ -155,7 +161,7 @@ class Schedule:
     def want(self, row: Source, now: float) -> State | None:
         """Now, please. The state of its job; None: it is on its way."""
         if row.has_ended:
-            row = row._replace(status=Status.NEW.value)
+            row = self._register.revive(row)
         row = row._replace(due_at=now)
         self._register.put(row)
         if row.id in self._coming:
@@ -196,6 +202,7 @@ class Schedule:
         """Nobody wants it any more. What runs may end, and is stopped if its source is gone; until
         then its key is taken, so it stays the one job of its source.
         """
+        self._again.discard(source)
         if source in self._coming:
             self._coming[source] = None  # it is cancelled when it comes, unless somebody wants it
         ticket = self._ticket(source)
@@ -220,7 +227,7 @@ class Schedule:
         """From what is known of the last visit; at once, if there was none."""
         if row.tried_at is None:
             return now
-        at = row.tried_at + backoff_s(self._register.interval_s(row), row.failures)
+        at = min(row.tried_at, now) + backoff_s(self._register.interval_s(row), row.failures)
         retry_at = hints_of(row.hints).retry_at
         return max(now, at if retry_at is None else max(at, retry_at))
 
@@ -235,7 +242,7 @@ class Schedule:
                 REFRESH, msgspec.json.encode({"source": row.id}).decode(), created_at=now,
                 lane=LANE, tenant=COUNTED_FOR + self._register.payer(row.id),
                 upstreams=names_text((row.host,)), key=f"{KEY}{row.id}", priority=priority,
-                not_before=at, unique=Unique(f"{KEY}{row.id}"),
+                not_before=at, unique=Unique(f"{REFRESH}:{row.id}"),
             )
         )  # fmt: skip
 
@@ -249,7 +256,12 @@ class Schedule:
         self.brain.ledger.touch(ticket)
 
 
+def _is_ahead(row: Source, now: float) -> bool:
+    """Whether the clock was set back: by what it says now, the last visit has yet to come."""
+    return row.tried_at is not None and row.tried_at > now + AHEAD_S
+
+
 def source_of(key: str | None) -> int:
     """The number in the key of a job; 0 if there is none."""
     text = (key or "").removeprefix(KEY)
-    return int(text) if text.isdecimal() else 0
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0

@@ -19,6 +19,7 @@ from unicodedata import category, is_normalized, normalize
 MAX_TEXT = 100_000  # characters of one article that are searched
 MAX_WORD = 100  # characters; a longer one is cut, since PostgreSQL cannot index it
 MAX_TERMS = 30  # of a search; the rest is left out
+MAX_BEGINNINGS = 5  # of them: each may be that of very many words
 
 # Ideographs with their extensions, kana, hangul, and their compatibility forms.
 _LETTER = re.compile(
@@ -93,14 +94,19 @@ NOTHING = Condition("1 = 0")
 
 
 def terms_of(search: str) -> list[Term]:
-    found: list[Term] = []
+    """Each once."""
+    found: dict[Term, None] = {}
+    beginnings = 0
     for minus, phrase, plain in _TERM.findall(search.translate(_QUOTES)):
         text = plain or phrase
         without = bool(minus) or (len(plain) > 1 and plain.startswith("-"))
         words = tuple(spaced(text).split())
-        if words:
-            found.append(Term(words, plain.endswith("*"), without))
-    return found[:MAX_TERMS]
+        term = Term(words, plain.endswith("*"), without)
+        if words and term not in found:
+            beginnings += term.begins
+            if not term.begins or beginnings <= MAX_BEGINNINGS:
+                found[term] = None
+    return list(found)[:MAX_TERMS]
 
 
 def condition_of(search: str, dialect: str) -> Condition:
@@ -126,19 +132,21 @@ def _for_sqlite(no: str, terms: list[Term]) -> Condition:
 
 
 def _for_postgres(no: str, terms: list[Term]) -> Condition:
-    """In these words it is a join; one of `not in` is slow when there are very many."""
+    """In these words it is a join; one of `not in` is slow when there are very many. So is `like`,
+    which is why words beside each other are looked for in another way.
+    """
     said = [
         f"'{word}'{':*' if each.begins and place == len(each.words) else ''}"
         for each in terms
         for place, word in enumerate(each.words, start=1)
     ]
     beside = [
-        f"% {' '.join(each.words)}{'%' if each.begins else ' %'}"
+        f" {' '.join(each.words)}{'' if each.begins else ' '}"
         for each in terms
         if len(each.words) > 1
     ]
     text = (
         f"{no}exists (select 1 from feed_search as its where its.article = e.article "
-        f"and its.words @@ cast(? as tsquery){' and its.text like ?' * len(beside)})"
+        f"and its.words @@ cast(? as tsquery){' and strpos(its.text, ?) > 0' * len(beside)})"
     )
     return Condition(text, (" & ".join(said), *beside))

@@ -21,7 +21,7 @@ class FeedSettings:
     home: str = ""  # a page about this reader, for the User-Agent
     contact: str = ""  # somebody to write to, likewise
     at_once: int = 32  # visits under way
-    parsers: int = 2  # processes
+    parsers: int = 3  # processes
     keep_days: float = 90.0  # what is read and not starred; 0: for ever
     max_feeds: int = 10_000  # subscriptions of one tenant
 

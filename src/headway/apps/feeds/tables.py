@@ -133,6 +133,12 @@ _FOR_READING = """
     create table feed_documents (source bigint primary key, articles text not null);
 """
 
+# From an article that a search has found to the entry of one tenant, however many have it.
+_FOR_SEARCHING = """
+    drop index feed_entries_of_article;
+    create index feed_entries_of_article on feed_entries (article, tenant);
+"""
+
 MIGRATIONS = (
     {
         "sqlite": _COMMON.format(number="integer primary key autoincrement")
@@ -149,12 +155,13 @@ MIGRATIONS = (
         """,
     },
     {
-        # The words come ready from `searching`; a store only compares them.
+        # The words come ready from `searching`; a store only compares them. SQLite keeps the first
+        # two letters of each, too: it would have to look at very many words that begin so.
         "sqlite": _FOR_READING
         + """
         drop table feed_search;
         create virtual table feed_search using fts5 (
-            title, body, content = '', contentless_delete = 1, tokenize = "ascii"
+            title, body, content = '', contentless_delete = 1, prefix = '2', tokenize = "ascii"
         );
         """,
         "postgres": _FOR_READING
@@ -162,6 +169,7 @@ MIGRATIONS = (
         alter table feed_search add column text text not null default '';
         """,
     },
+    _FOR_SEARCHING,
 )
 
 TEXT, WHOLE, REAL = "text", "bigint", "double"

@@ -14,12 +14,8 @@ from typing import NamedTuple
 from headway.apps.feeds.articles import drop_read, pages
 from headway.apps.feeds.register import Register
 from headway.apps.feeds.storing import DAY_S, SHARED, documents
-from headway.apps.feeds.tables import (
-    DROP_DOCUMENT,
-    ROUND_ITEMS,
-    ROUNDS,
-    WHOLE,
-)
+from headway.apps.feeds.round_rows import DROP_ITEMS_OF_ROUND, DROP_ROUND
+from headway.apps.feeds.tables import DROP_DOCUMENT, WHOLE
 from headway.core import RetryPolicy, State
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
@@ -47,7 +43,6 @@ LONELY_DOCUMENTS = (
 OLD_ROUNDS = "select id from feed_rounds where finished_at < ? limit ?"
 
 DROP_ENTRY = Table("feed_entries", {"id": WHOLE}, ("id",)).drop()
-DROP_ROUND = ROUNDS.drop()
 # A row is (article, source). Perhaps somebody has it again, or it has moved to another source.
 DROP_ARTICLE = Write(
     sqlite="delete from feed_articles where (id, source) in (select given.value ->> 0, "
@@ -68,16 +63,6 @@ DROP_SEARCH = Write(
     "and not exists (select 1 from feed_articles where id = kept.article)",
     types=(WHOLE,),
     name="words of articles that are gone",
-)
-# A row is (round).
-DROP_ITEMS = Write(
-    sqlite="delete from feed_round_items where round in "
-    "(select given.value ->> 0 from jsonb_each(?1) as given)",
-    postgres="delete from feed_round_items as kept using jsonb_array_elements($1) as given (cells) "
-    "where kept.round = given.cells ->> 0",
-    types=(ROUND_ITEMS.columns["round"],),
-    name="items of old rounds",
-    table=ROUND_ITEMS.name,
 )
 
 
@@ -111,7 +96,7 @@ class Tidier:
         for some in pages(self._store, LONELY_DOCUMENTS, ()):
             self._store.write([(DROP_DOCUMENT, some)])
         while rounds := self._store.rows(OLD_ROUNDS, (now - ROUNDS_S, AT_ONCE)):
-            self._store.write([(DROP_ITEMS, rounds), (DROP_ROUND, rounds)])
+            self._store.write([(DROP_ITEMS_OF_ROUND, rounds), (DROP_ROUND, rounds)])
         job.with_end(self._register.forget_guests)
         return {"entries": read + entries, "articles": articles}
 
@@ -119,7 +104,7 @@ class Tidier:
         """In the turn in which a run has ended: what comes today will be old one day."""
         if now >= self._next_at:
             self._next_at = now + DAY_S
-            self._register.tidy(now, at=self._next_at)
+            self._register.tidy(now, after_s=DAY_S)
 
     # ------------------------------------------------------------------ how
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from headway.api.models import Moment
 from headway.api.views import moment
-from headway.apps.feeds.model import Source, Subscription
+from headway.apps.feeds.model import Source, Subscription, host_of
 from headway.apps.feeds.register import Register
 from headway.core import State, Ticket
 from headway.store import Store
@@ -64,13 +64,16 @@ class Numbers(NamedTuple):
 
 
 def numbers_of(store: Store, tenant: str, feed: str | None = None) -> dict[str, Numbers]:
-    """Articles of each feed of a tenant, or of one. Both halves are answered by an index alone."""
+    """Articles of each feed of a tenant, or of one. Both halves are answered by an index alone; the
+    `|| ''` keeps SQLite from taking one that has the feeds in order, but not what is unread.
+    """
     ours, values = "tenant = ?", [tenant]
     if feed is not None:
         ours, values = "tenant = ? and feed = ?", [tenant, feed]
     rows = store.rows(
         f"select feed, count(*), 0 from feed_entries where {ours} group by feed union all "
-        f"select feed, 0, count(*) from feed_entries where {ours} and is_read = 0 group by feed",
+        f"select feed || '' as name, 0, count(*) from feed_entries where {ours} and is_read = 0 "
+        "group by name",
         (*values, *values),
     )
     found: dict[str, Numbers] = {}
@@ -90,8 +93,10 @@ def status_of(subscription: Subscription, row: Source) -> str:
     return "paused" if subscription.paused and not row.has_ended else row.status
 
 
-def title_of(subscription: Subscription, row: Source) -> str:
-    return subscription.title or row.title or row.host
+def title_of(subscription: Subscription, row: Source | None) -> str:
+    """What its tenant calls it, or else what it calls itself, or else where it is."""
+    said = subscription.title or (row and row.title)
+    return said or host_of(subscription.url if row is None else row.url)
 
 
 def open_ticket(register: Register, source: int) -> Ticket | None:

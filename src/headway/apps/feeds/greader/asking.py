@@ -1,4 +1,6 @@
-"""What a client asks: names with values, in the address, in a form, or in both."""
+"""What a client asks: names with values, in the address, in a form, or in both. Some do not escape
+what they put into the address, so the form goes first.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,9 @@ from headway.apps.feeds.greader.ids import Stream, entry_of, stream_of
 MAX_FIELDS = 20_000
 MAX_VALUE = 4_000  # characters
 ASCII = bytes(range(128))
+UNITS = (1.0, 1e3, 1e6, 1e9)  # of a second
+LATEST_S = 1e11  # the year 5138; a larger number is no time in seconds
+EXACT_S = 2e-6  # clients are told times in whole microseconds; a double is not quite that exact
 
 FIELDS = {
     "s": "The stream, such as feed/ID, user/-/label/NAME or user/-/state/com.google/starred.",
@@ -21,11 +26,11 @@ FIELDS = {
     "r": "o: the oldest first. In edits: what is taken away; may be repeated.",
     "a": "What is added; may be repeated.",
     "c": "The continuation of the last answer, for what follows it.",
-    "ot": "Only what came at this time or later, in seconds since 1970.",
-    "nt": "Only what came at this time or before.",
+    "ot": "Only what came at this time or later, in seconds since 1970; microseconds will do.",
+    "nt": "Only what came at this time or before, likewise.",
     "xt": "Leave out what is in this stream; may be repeated.",
     "it": "Only what is in this stream, too; may be repeated.",
-    "ts": "Only what came at this time or before, in microseconds since 1970.",
+    "ts": "Only what came at this time or before, in microseconds since 1970; seconds will do.",
     "ac": "subscribe, edit or unsubscribe.",
     "t": "The title of the feed. For rename-tag and disable-tag: the name of the label.",
     "dest": "The stream that the label becomes.",
@@ -57,9 +62,27 @@ class Asked:
             number = float(text)
         except ValueError:
             number = float("nan")
-        if not -1e18 < number < 1e18:
+        if not -1e20 < number < 1e20:
             raise bad(f"{name} is a number, not {text[:50]!r}")
         return number
+
+    def since(self, name: str) -> float | None:
+        """A time in seconds since 1970. None: nothing was said, or 0."""
+        found = self._time(name)
+        return None if found is None else found[0]
+
+    def until(self, name: str) -> float | None:
+        """The end of such a time, which is as long as it is exact."""
+        found = self._time(name)
+        return None if found is None else found[0] + max(1 / found[1], EXACT_S)
+
+    def _time(self, name: str) -> tuple[float, float] | None:
+        """In seconds, and how many of its units a second has. Nobody has ever said what the unit
+        is, so clients send any; the size of the number tells.
+        """
+        number = self.number(name, 0.0)
+        unit = next((each for each in UNITS if number / each < LATEST_S), UNITS[-1])
+        return (number / unit, unit) if number else None
 
     def streams(self, *names: str) -> list[Stream]:
         return [stream_named(each) for each in self.all(*names) if each]
@@ -87,7 +110,7 @@ def stream_named(text: str) -> Stream:
 
 
 async def _asked(request: Request) -> Asked:
-    return Asked([*_pairs(request.scope["query_string"]), *_pairs(await request.body())])
+    return Asked([*_pairs(await request.body()), *_pairs(request.scope["query_string"])])
 
 
 def _pairs(said: bytes) -> list[tuple[str, str]]:

@@ -13,7 +13,7 @@ from headway.api.auth import Submitter
 from headway.api.problems import Problem
 from headway.api.site import Reply, Site, TheSite
 from headway.apps.feeds.greader import labels
-from headway.apps.feeds.greader.asking import Asked, TheAsked, in_form
+from headway.apps.feeds.greader.asking import EXACT_S, Asked, TheAsked, in_form
 from headway.apps.feeds.greader.errors import bad, documented
 from headway.apps.feeds.greader.ids import FEED, Kind
 from headway.apps.feeds.greader.reading import reading_of
@@ -106,9 +106,8 @@ def mark_all_as_read(
     streams = asked.streams("s")
     if not streams:
         raise bad("s is the stream whose items are read, such as feed/ID")
-    # The client was told a time in whole microseconds; a double is not quite that exact.
-    until = (asked.number("ts", 0.0) or site.now() * 1e6) + 2.0
-    clauses = [reading.clause(streams[0]), ("e.is_read = 0", ()), ("e.seen_at < ?", (until / 1e6,))]
+    until = asked.until("ts") or site.now() + EXACT_S
+    clauses = [reading.any_of(streams), ("e.is_read = 0", ()), ("e.seen_at < ?", (until,))]
     refs = reading.select(clauses, "", MOST_UNREAD)
     mark(feeds.store, reading.tenant, [each.entry for each in refs], Marks(True), site.now())
     return ok()
@@ -133,7 +132,9 @@ def rename_tag(
 def disable_tag(
     asked: TheAsked, feeds: TheFeeds, site: TheSite, principal: Submitter, reading: TheReading
 ) -> Response:
-    """The feeds stay."""
+    """The feeds stay. A label is there as long as a feed has it, so it is fine if none has: apps
+    take their feeds out of a folder before they remove it.
+    """
     label = labels.label_asked(asked, "s", "t")
     in_own_name(site, principal, lambda now: labels.remove(
         feeds.register, reading.tenant, label, now))  # fmt: skip

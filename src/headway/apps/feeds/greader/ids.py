@@ -55,6 +55,7 @@ class Kind(Enum):
 
 
 _STATES = {each.value: each for each in (Kind.ALL, Kind.READ, Kind.UNREAD, Kind.STARRED)}
+_STATES["unread"] = Kind.UNREAD  # as FreshRSS says it
 
 
 class Stream(NamedTuple):

@@ -18,12 +18,19 @@ from headway.store import Store
 
 MAX_FOLDER = 1_000  # characters
 
+# Counted in the index of what is unread, as in `views`; of each feed only the last one is read.
+UNREAD = (
+    "select f.name, f.unread, e.seen_at from (select feed || '' as name, count(*) as unread, "
+    "max(id) as last from feed_entries where tenant = ? and is_read = 0 group by name) as f "
+    "join feed_entries e on e.id = f.last"
+)
+
 
 def folder_of(label: str) -> str:
     """The folder that a label names, with each of its parts as people see it."""
     folder = folder_path(label)
-    if not folder or len(folder) > MAX_FOLDER or not folder.isprintable():
-        raise bad(f"a label has 1 to {MAX_FOLDER} characters that can be seen")
+    if not folder or len(folder) > MAX_FOLDER:
+        raise bad(f"a label has 1 to {MAX_FOLDER} characters, and not only spaces")
     return folder
 
 
@@ -47,11 +54,7 @@ def tags(reading: Reading) -> dict[str, Any]:
 def unread_counts(store: Store, reading: Reading) -> dict[str, Any]:
     folders = {each.id: each.folder for each in reading.subscriptions()}
     found: dict[str, tuple[int, float]] = {ALL.text: (0, 0.0)}
-    for feed, count, newest in store.rows(
-        "select feed, count(*), max(seen_at) from feed_entries "
-        "where tenant = ? and is_read = 0 group by feed",
-        (reading.tenant,),
-    ):
+    for feed, count, newest in store.rows(UNREAD, (reading.tenant,)):
         folder = folders.get(feed)
         for name in (ALL.text, FEED + feed, LABEL + folder if folder else ""):
             before, latest = found.get(name, (0, 0.0))
@@ -84,10 +87,11 @@ def rename(
 
 def remove(register: Register, tenant: str, label: str, now: float) -> None:
     """In the brain's turn. Its feeds are in no folder any more; those below it stay."""
-    for each in _with_label(register, tenant, label):
-        if each.folder == label:
-            register.change(each.name, now, folder="")
-    register.brain.record(now, "folder_remove", subject=f"folder:{label}")
+    found = [each for each in register.of_tenant(tenant) if each.folder == label]
+    for each in found:
+        register.change(each.name, now, folder="")
+    if found:
+        register.brain.record(now, "folder_remove", subject=f"folder:{label}")
 
 
 def _with_label(register: Register, tenant: str, label: str) -> list[Subscription]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.apps.feeds.catalog import Name
 from headway.apps.feeds.greader.asking import Asked
 from headway.apps.feeds.greader.errors import bad
 from headway.apps.feeds.greader.ids import (
@@ -27,7 +28,8 @@ from headway.apps.feeds.greader.ids import (
 )
 from headway.apps.feeds.marking import in_parts
 from headway.apps.feeds.model import Subscription, plain_url
-from headway.apps.feeds.register import Name, Register
+from headway.apps.feeds.register import Register
+from headway.apps.feeds.views import title_of
 from headway.store import Store
 
 # Times are those of turns, and what a turn has found can be seen a moment later. Whoever asks for
@@ -96,8 +98,7 @@ class Reading:
         return self._register.of_tenant(self.tenant)
 
     def title(self, subscription: Subscription) -> str:
-        source = self._register.sources.get(subscription.source)
-        return subscription.title or (source and source.title) or subscription.url
+        return title_of(subscription, self._register.sources.get(subscription.source))
 
     def site_link(self, subscription: Subscription) -> str:
         source = self._register.sources.get(subscription.source)
@@ -109,10 +110,10 @@ class Reading:
         """Of all that is in any of these streams, what is asked for."""
         size = int(min(max(asked.number("n", usual), 1), most))
         oldest_first = asked.one("r") == "o"
-        clauses = [self._any_of(streams), *self._narrowed(asked)]
+        clauses = [self.any_of(streams), *self._narrowed(asked)]
         if continuation := asked.one("c"):
             last = entry_of(continuation)
-            if last is None:
+            if not last:
                 raise bad("c is not the continuation of an answer; leave it out to begin anew")
             clauses.append(("e.id > ?" if oldest_first else "e.id < ?", (last,)))
         refs = self.select(clauses, "" if oldest_first else "desc", size + 1)
@@ -136,14 +137,14 @@ class Reading:
         for each in asked.streams("xt"):
             text, values = self.clause(each)
             clauses.append((f"not ({text})", values))
-        since, until = asked.number("ot", -1e18), asked.number("nt", 1e18)
-        if since > -1e18:
+        since, until = asked.since("ot"), asked.until("nt")
+        if since is not None:
             clauses.append(("e.seen_at >= ?", (since - OVERLAP_S,)))
-        if until < 1e18:
-            clauses.append(("e.seen_at < ?", (until + 1.0,)))
+        if until is not None:
+            clauses.append(("e.seen_at < ?", (until,)))
         return clauses
 
-    def _any_of(self, streams: list[Stream]) -> Clause:
+    def any_of(self, streams: list[Stream]) -> Clause:
         clauses = [self.clause(each) for each in streams or [ALL]]
         text = " or ".join(f"({text})" for text, _ in clauses)
         return f"({text})", tuple(value for _, values in clauses for value in values)

@@ -76,6 +76,16 @@ Html = Annotated[str, StringConstraints(max_length=MAX_HTML)]
 Link = Annotated[str, StringConstraints(max_length=20_000)]
 
 
+def _number_or_time(value: Any) -> str:
+    return "number" if isinstance(value, int | float) else "time"
+
+
+Seen = Annotated[
+    Annotated[ArticleNumber, Tag("number")] | Annotated[Time, Tag("time")],
+    Discriminator(_number_or_time),
+]
+
+
 # ---------------------------------------------------------------------- what is sent
 
 
@@ -99,10 +109,10 @@ class MarkReadBody(Body):
 
     feed: Name | None = Field(None, description="The articles of this feed.")
     folder: Text | None = Field(
-        None, description="The articles of this folder, and of those inside."
+        None, description="The articles of this folder, and of those inside; empty: of none."
     )
     all: bool = Field(False, description="All articles.")
-    before: ArticleNumber | Time | None = Field(
+    before: Seen | None = Field(
         None,
         description="The number of the newest article that the reader has seen, or the moment at "
         "which he looked, in ISO 8601: what came after it stays unread. Null: all of them.",

@@ -22,6 +22,7 @@ from headway.api.turns import in_turn
 from headway.api.views import request_view
 from headway.apps.feeds import articles
 from headway.apps.feeds.articles import Article, Order, Wanted
+from headway.apps.feeds.importing import folder_path
 from headway.apps.feeds.marking import Marks
 from headway.apps.feeds.model import Subscription
 from headway.apps.feeds.posting import Posted, Poster, Posting
@@ -45,6 +46,7 @@ from headway.apps.feeds.routes.article_views import (
     place_of,
 )
 from headway.apps.feeds.routes.reach import TheFeeds, owner
+from headway.apps.feeds.routes.showing import unknown as unknown_feed
 from headway.apps.feeds.storing import DAY_S
 
 router = APIRouter(tags=["Articles"])
@@ -80,7 +82,7 @@ def list_articles(
     principal: Reader,
     feed: Annotated[Name | None, Query(description="Of this feed.")] = None,
     folder: Annotated[
-        Text | None, Query(description="Of feeds in this folder, or inside of it.")
+        Text | None, Query(description="Of feeds in this folder, or inside of it; empty: in none.")
     ] = None,
     unread: Annotated[bool | None, Query(description="Only unread ones; false: read ones.")] = None,
     starred: Annotated[
@@ -118,7 +120,7 @@ def list_articles(
     """
     number, at = (None, None) if before is None else _read("before", before_of, before)
     after = None if not cursor else _read("cursor", place_of, cursor)
-    wanted = Wanted(feed, folder or None, unread, starred, q, since_id, number, at)
+    wanted = Wanted(feed, _folder(folder), unread, starred, q, since_id, number, at)
     tenant = owner(principal)
     items = articles.listed(
         feeds.store, tenant, wanted, order, size=size + 1, offset=(page - 1) * size, after=after,
@@ -131,6 +133,10 @@ def list_articles(
         "total": articles.counted(feeds.store, tenant, wanted), "page": page, "size": size,
         "next": cursor_of(shown[-1]) if len(items) > size else None,
     })  # fmt: skip
+
+
+def _folder(said: str | None) -> str | None:
+    return None if said is None else folder_path(said)
 
 
 def _read(name: str, read: Any, text: str) -> Any:
@@ -194,7 +200,7 @@ def mark_read(body: MarkReadBody, site: TheSite, feeds: TheFeeds, principal: Sub
         _subscription(feeds, tenant, body.feed)
     seen = body.before
     wanted = Wanted(
-        body.feed, body.folder,
+        body.feed, _folder(body.folder),
         before_id=seen if isinstance(seen, int) else None,
         before_at=seen.timestamp() if isinstance(seen, datetime) else None,
     )  # fmt: skip
@@ -281,7 +287,7 @@ def _marks(body: MarksBody) -> Marks:
 def _subscription(feeds: TheFeeds, tenant: str, feed: str) -> Subscription:
     subscription = feeds.register.subscriptions.get((tenant, feed))
     if subscription is None:
-        raise Problem(404, f"there is no feed {feed!r}", kind="unknown-feed")
+        raise unknown_feed(feed)
     return subscription
 
 

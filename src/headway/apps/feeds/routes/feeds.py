@@ -40,10 +40,14 @@ LEAST, MOST = 1, 10_080  # minutes
 NAMED = 5  # of what is wrong, in the text of a problem
 
 # It stands in addresses, so there is nothing in it that would have to be written otherwise there.
-FeedId = Annotated[
+Name = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._~:@-]*$", max_length=200)
 ]
-FeedNumber = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
+Number = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
+FeedId = Annotated[
+    Annotated[Name, Tag("name")] | Annotated[Number, Tag("number")],
+    Discriminator(lambda value: "number" if isinstance(value, int | float) else "name"),
+]
 Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_URL, pattern=NO_NUL)]
 Title = Annotated[str, StringConstraints(max_length=MAX_NAME, pattern=NO_NUL)]
 Folder = Annotated[str, StringConstraints(max_length=1_000, pattern=NO_NUL)]
@@ -61,9 +65,7 @@ class Lenient(BaseModel):
 class FeedBody(Lenient):
     """A feed to subscribe to. Only its address is needed."""
 
-    id: FeedId | FeedNumber | None = Field(
-        None, description="What you call it; null: a new name is made up."
-    )
+    id: FeedId | None = Field(None, description="What you call it; null: a new name is made up.")
     url: Address = Field(description="Of the feed itself: http or https.")
     title: Title | None = Field(None, description="Null: what the feed calls itself.")
     folder: Folder | None = Field(
@@ -99,7 +101,7 @@ class ChangeBody(Lenient):
 class NamedChangeBody(ChangeBody):
     """What changes of which feed. All that is left out stays."""
 
-    id: FeedId | FeedNumber = Field(description="The feed.")
+    id: FeedId = Field(description="The feed.")
 
 
 class FeedRemoved(BaseModel):
@@ -107,7 +109,7 @@ class FeedRemoved(BaseModel):
     articles_deleted: int = Field(description="That were there for you; others keep theirs.")
 
 
-def duplicate(error: Duplicates) -> Problem:
+def duplicate(error: Duplicates, what_to_do: str) -> Problem:
     """Names what is there already, and under which id."""
     listed = [
         {"url": wanted.url, "id": wanted.id, "existing_id": there.id}
@@ -115,8 +117,7 @@ def duplicate(error: Duplicates) -> Problem:
     ]
     ids = ", ".join(repr(each["existing_id"]) for each in listed[:NAMED])
     more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-    return Problem(409, f"you have this already, as {ids}{more}; nothing was changed. Change what "
-                   "is there with PATCH, or leave it out", kind="duplicate",
+    return Problem(409, f"you have this already, as {ids}{more}; {what_to_do}", kind="duplicate",
                    duplicates=listed)  # fmt: skip
 
 
@@ -233,7 +234,8 @@ def add_feeds(body: Feeds, site: TheSite, feeds: TheFeeds, principal: Submitter)
     try:
         made = in_own_name(site, principal, add)
     except Duplicates as error:
-        raise duplicate(error) from error
+        advice = "nothing was added. Leave out what is there, or change it instead"
+        raise duplicate(error, advice) from error
     if not isinstance(body, list):
         (only,) = made
         headers = {"Location": f"{PATH}/{only.id}"}
@@ -334,7 +336,8 @@ def _changed(
     try:
         in_own_name(site, principal, change)
     except Duplicates as error:
-        raise duplicate(error) from error
+        advice = "nothing was changed. Remove one of the two, or leave the address as it is"
+        raise duplicate(error, advice) from error
     return Reply(feed_shown(site, feeds, tenant, id))
 
 

@@ -17,7 +17,7 @@ from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite, number_of
 from headway.api.views import moment
 from headway.apps.feeds.model import Source, Subscription
-from headway.apps.feeds.routes.feeds import FeedId, FeedNumber, Lenient, register_of
+from headway.apps.feeds.routes.feeds import FeedId, Lenient, register_of
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
 from headway.apps.feeds.routes.showing import unknown
 from headway.apps.feeds.scheduling import BY_HAND, REFRESH, source_of
@@ -46,7 +46,7 @@ CELERYS_WORDS = {
 class ScheduleBody(Lenient):
     """Which feed, and how much of a hurry there is."""
 
-    feed_id: FeedId | FeedNumber = Field(description="The feed.")
+    feed_id: FeedId = Field(description="The feed.")
     force_immediate: bool = Field(
         False, description="As soon as its site allows, before what is due by the clock."
     )

@@ -31,7 +31,9 @@ from headway.apps.feeds.round_rows import (
     RoundRow,
 )
 from headway.apps.feeds.rounds import AT_ONCE, Asked, Round, TooManyRounds
+from headway.apps.feeds.routes.feeds import is_below
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.views import title_of
 from headway.core.explain import Explanation
 
 router = APIRouter(tags=["Feed rounds"])
@@ -51,7 +53,9 @@ class ScheduleAllBody(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    folder: Folder | None = Field(None, description="Those in this folder, and below it.")
+    folder: Folder | None = Field(
+        None, description="Those in this folder or below it; empty: in none."
+    )
     feed_ids: Annotated[list[Name], Field(max_length=10_000)] | None = Field(
         None, description="These ones."
     )
@@ -186,9 +190,10 @@ def begun(begin: Any) -> Round:
 def _chosen(feeds: TheFeeds, tenant: str, body: ScheduleAllBody) -> list[str]:
     if body.feed_ids is None:
         found = feeds.register.of_tenant(tenant)
-        folder = folder_path(body.folder or "")
-        inside = [each for each in found if _is_in(folder_path(each.folder), folder)]
-        return [each.id for each in inside]
+        if body.folder is not None:
+            folder = folder_path(body.folder)
+            found = [each for each in found if is_below(each.folder, folder)]
+        return [each.id for each in found]
     if body.folder is not None:
         raise Problem(422, "folder and feed_ids both say which feeds; send one of them",
                       kind="wrong-input")  # fmt: skip
@@ -200,10 +205,6 @@ def _chosen(feeds: TheFeeds, tenant: str, body: ScheduleAllBody) -> list[str]:
         raise Problem(404, f"there is no feed {named}{more}; nothing was refreshed",
                       kind="unknown-feed")  # fmt: skip
     return chosen
-
-
-def _is_in(path: str, folder: str) -> bool:
-    return not folder or path == folder or path.startswith(f"{folder}/")
 
 
 def _chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -368,10 +369,9 @@ def _wait(row: Source | None, look: tuple[Explanation | None, float | None] | No
 
 def _item(feeds: TheFeeds, tenant: str, item: ItemRow, waits: dict[int, Wait]) -> dict[str, Any]:
     subscription = feeds.register.subscriptions.get((tenant, item.feed))
-    source = None if subscription is None else feeds.register.sources.get(subscription.source)
     title = None
     if subscription is not None:
-        title = subscription.title or (source and source.title) or subscription.url
+        title = title_of(subscription, feeds.register.sources.get(subscription.source))
     wait = waits.get(item.source) if item.state == WAITING else None
     return {
         "feed_id": item.feed,

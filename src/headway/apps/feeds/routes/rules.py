@@ -15,6 +15,7 @@ from headway.api.problems import Problem, documented
 from headway.api.site import Reply, TheSite
 from headway.api.views import moment
 from headway.apps.feeds.applying import APPLY, Seen, folders_of, matching, newest_first
+from headway.apps.feeds.importing import folder_path
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
 from headway.apps.feeds.rules import (
     MAX_CONDITIONS,
@@ -156,6 +157,10 @@ def checked(
     ]
     if strange:
         raise _bad(f"you have no feed {strange[0]!r}; GET /api/backend/feeds lists yours")
+    if "folders" in sent:
+        sent["folders"] = list(dict.fromkeys(map(folder_path, sent["folders"])))
+        if "" in sent["folders"]:
+            raise _bad("a folder has a name; leave it out to mean all of them")
     if "actions" in sent:
         sent["actions"] = list(dict.fromkeys(sent["actions"]))
     rule = msgspec.convert({**before, **sent}, Rule)

@@ -1,0 +1,147 @@
+"""The server dies just before or just after a commit, whichever it is: the schedule goes on, and
+everybody has every article once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from headway.apps.feeds.fetching_answers import Kind
+from headway.apps.feeds.importing import Importer
+from headway.apps.feeds.opml import Subscription as Listed
+from headway.apps.feeds.opml import SubscriptionList
+from headway.apps.feeds.register import Duplicates
+from headway.store.batch import Batch
+from headway.store.tables import Writes
+from tests.feeds.feeds_world import FeedsWorld, Site, entry, failed
+from tests.feeds.test_schedule_random import check
+from tests.stores import second_store_in_the_soak
+
+pytestmark = [pytest.mark.usefixtures("worlds"), second_store_in_the_soak]
+
+ONE, TWO, THREE = (f"https://{name}.example/feed" for name in ("one", "two", "three"))
+
+
+class PowerCut(BaseException):
+    """The process is gone."""
+
+
+class Fragile(FeedsWorld):
+    """Dies once: before or after the commit with this number, of an engine or of a run."""
+
+    def __init__(self, commit: int, after: bool, **more: Any) -> None:
+        super().__init__(**more)
+        self._left = commit
+        self._after = after
+        self.died = False
+        self._is_dead = False  # nothing is written any more, until it starts again
+
+    def _start(self) -> Any:
+        engine = super()._start()
+        store: Any = self.app.store
+        if not hasattr(store, "is_fragile"):
+            store.is_fragile = True
+            store.send = self._cut(store.send, store)
+            store.write = self._cut(store.write, None)
+        return engine
+
+    def _cut(self, do: Callable[..., None], store: Any) -> Callable[..., None]:
+        def cut(what: Batch | Writes) -> None:
+            if self._is_dead:
+                raise PowerCut
+            self._left -= 1
+            if self._left == 0:
+                self.died = self._is_dead = True
+                if self._after:
+                    do(what)
+                    if store is not None:
+                        store.settle()
+                raise PowerCut
+            do(what)
+
+        return cut
+
+    def alive(self, do: Callable[[], object]) -> None:
+        """Whoever asks has no answer if it dies, and asks again. Then perhaps it is done already."""
+        try:
+            do()
+        except PowerCut:
+            self.crash()
+            self._is_dead = False
+            self.restart()
+            with suppress(Duplicates, KeyError):
+                do()
+
+
+def story(world: Fragile) -> None:
+    """All that happens to feeds, in a day."""
+    register, sites = world.feeds.register, world.web.sites
+    for url in (ONE, TWO, THREE):
+        sites[url] = Site([entry(1), entry(2)])
+
+    def tell(call: Callable[[float], object]) -> None:
+        world.alive(lambda: world.turn(call))
+        world.alive(lambda: check(world))
+
+    def wait(duration: str) -> None:
+        world.alive(lambda: world.run_for(duration))
+        world.alive(lambda: check(world))
+
+    world.alive(lambda: world.subscribe(ONE, "ann", "a"))
+    wait("0s")
+    world.alive(lambda: world.subscribe(ONE, "bob", "b"))
+    wait("1m")
+    importer: Importer = world.feeds.importer
+    listed = SubscriptionList((Listed(TWO, "Two", None, ()), Listed(THREE, None, None, ("x",))))
+    tell(lambda now: importer.begin("ann", listed, now))
+    wait("1m")
+    tell(lambda now: register.change(("bob", "b"), now, paused=1))
+    sites[ONE].entries.append(entry(3))
+    tell(lambda now: register.schedule.want(world.source(ONE), now))
+    wait("1m")
+    tell(lambda now: register.change(("bob", "b"), now, paused=0))
+    sites[TWO].failure = failed(Kind.SERVER_ERROR, 500)
+    wait("2h")
+    sites[TWO].failure = None
+    sites[THREE].moved_to = ONE
+    wait("2h")
+    sites[THREE].moved_to = None
+    tell(lambda now: register.schedule.want(world.source(THREE), now))
+    wait("1m")
+    tell(lambda now: register.unsubscribe(("ann", "a"), now))
+    wait("10h")
+
+
+def finished(commit: int, after: bool) -> bool:
+    """Whether the story has so many commits."""
+    with Fragile(commit, after) as world:
+        story(world)
+        for row in world.feeds.register.sources.values():
+            assert row.status == "ok"
+        assert world.titles("bob") == ["Article 3", "Article 1", "Article 2"]
+        assert sorted(world.titles("ann")) == ["Article 1", "Article 1", "Article 2", "Article 2"]
+        assert world.web.most_at_once == 1
+        open_rounds = "select count(*) from feed_rounds where finished_at is null"
+        assert world.rows(open_rounds) == [(0,)]
+        assert not world.feeds.register.schedule._coming
+        return world.died
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("first", range(1, 5))
+def test_it_goes_on_whichever_commit_is_the_last(first: int, after: bool) -> None:
+    for commit in range(first, 60, 12):
+        assert finished(commit, after)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("first", range(1, 11))
+def test_whichever_it_is(first: int, after: bool) -> None:
+    commit = first
+    while finished(commit, after):
+        commit += 10
