@@ -66,7 +66,7 @@ class Fragile(FeedsWorld):
         return cut
 
     def alive(self, do: Callable[[], object]) -> None:
-        """Whoever asks has no answer if it dies, and asks again. Then perhaps it is done already."""
+        """Whoever asks has no answer if it dies, and asks again. Perhaps it is done by then."""
         try:
             do()
         except PowerCut:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from headway.apps.feeds.articles import drop_read, pages
 from headway.apps.feeds.register import Register
-from headway.apps.feeds.storing import DAY_S, SHARED, documents
 from headway.apps.feeds.round_rows import DROP_ITEMS_OF_ROUND, DROP_ROUND
+from headway.apps.feeds.storing import DAY_S, SHARED, documents
 from headway.apps.feeds.tables import DROP_DOCUMENT, WHOLE
 from headway.core import RetryPolicy, State
 from headway.engine.brain import Brain
