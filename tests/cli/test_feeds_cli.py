@@ -200,6 +200,13 @@ def test_folders_narrow_the_list(desk: Desk, cli: Cli) -> None:
         for folder in ("News", "News/World", "", "Other")
     }
     assert found == {"News": ["f0", "f1"], "News/World": ["f0"], "": ["f2"], "Other": []}
+    assert cli.json("feeds", "refresh", "--folder", "", "--no-wait")["total"] == 1
+
+    def feeds_of_articles() -> list[str]:
+        items = cli.json("feeds", "articles", "--folder", "")["items"]
+        return [each["feed_id"] for each in items]
+
+    assert eventually(feeds_of_articles) == ["f2"]
 
 
 # ---------------------------------------------------------------------- names

@@ -109,6 +109,15 @@ def test_what_is_there_already_is_named_and_nothing_is_added(desk: Desk, ann: Re
     assert [each["id"] for each in ann.feeds()] == [id]
 
 
+@pytest.mark.parametrize("id", ["a b", "a/b", ".", "ä", "", "x" * 201])
+def test_an_id_can_stand_in_an_address(ann: Reader, id: str) -> None:
+    wrong = {"url": "https://blog.example/feed", "id": id}
+    problem = ann.problem(422, "POST", FEEDS, "wrong-input", json=wrong)
+    assert [each["where"] for each in problem["errors"]] == ["body.feed.id.name"]
+    if len(id) <= 200:
+        assert problem["detail"].endswith("an id has letters, digits, and . _ ~ : @ - between them")
+
+
 @pytest.mark.parametrize(
     ("url", "says"),
     [
@@ -547,3 +556,14 @@ def test_what_is_done_is_in_the_trail_without_what_may_be_secret(desk: Desk, ann
     assert SECRET_WORD not in str(admin.get("/api/jobs", type="feeds.refresh", size=200))
     assert SECRET_WORD not in desk.server.printed()
     assert f"feed:{id}" not in str(desk.reader().get("/api/trail"))
+
+
+# ---------------------------------------------------------------------- the document
+
+
+def test_no_model_of_the_feeds_takes_the_name_of_another(ann: Reader) -> None:
+    """Else both would get long names, also in clients that were made from the document before."""
+    document = ann.http.get("/openapi.json").json()
+    names = document["components"]["schemas"]
+    assert "FeedModel" in names
+    assert [name for name in names if "__feeds__" in name] == []

@@ -92,3 +92,48 @@ def test_what_is_told_may_be_turned_away() -> None:
         world.restart()
         world.run_for("1s")
         assert waits.state == "cancelled"
+
+
+def test_whoever_makes_no_sense_of_a_job_stops_that_one_alone() -> None:
+    app, (visit, other), _ = make()
+
+    def stumble(*_: object) -> None:
+        raise ValueError("what is this?")
+
+    with World(app) as world:
+        app.registry.types["visit"].arrived = stumble
+        job, later = visit.enqueue(0.0), other.enqueue()
+        world.run_for("1s")
+        assert (job.state, later.state) == ("cancelled", "completed")
+
+
+def test_what_an_operator_retries_is_announced_again() -> None:
+    app, (visit, _), doorman = make()
+    with World(app) as world:
+        job = visit.options(delay=600).enqueue(0.0)
+        world.run_for("1s")
+        job.cancel()
+        doorman.came.clear()
+        world.run_for("1s")
+        engine = app.engine
+        assert engine is not None
+        engine.ask(lambda now: engine.brain.controls.retry(job.id, now)).result()
+        world.run_for("1s")
+        assert doorman.came == [(job.id, "queued")]
+        assert job.state == "completed"
+
+
+def test_the_store_is_ours_before_anything_is_loaded() -> None:
+    app, (visit, _), doorman = make()
+    seen: list[tuple[int, int]] = []
+
+    def meet(brain: Brain) -> None:
+        brain.entered.append(lambda now: seen.append((brain.term, len(brain.core.tickets))))  # noqa: ARG005
+
+    app.preparing.append(meet)
+    with World(app) as world:
+        visit.options(delay=600).enqueue(0.0)
+        world.run_for("1s")
+        world.restart()
+        assert seen == [(1, 0), (2, 0)]
+        assert len(doorman.came) == 2

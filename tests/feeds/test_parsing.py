@@ -107,6 +107,20 @@ def test_an_rss_1_0_feed_has_its_items_beside_the_channel() -> None:
     assert entry.dated == datetime(2025, 6, 3, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(("said", "author"), [
+    ("Ann", "Ann"),
+    ("ann@blog.com (Ann)", "Ann"),
+    ("ann@blog.example (Ann)", "Ann"),
+    ("Ann Onymous &lt;ann@blog.online&gt;", "Ann Onymous"),
+    ("Ann (ann@blog.online)", "Ann"),
+    ("ann@blog.online", "ann@blog.online"),
+    ("@ann@mastodon.social", "@ann@mastodon.social"),
+])  # fmt: skip
+def test_the_name_of_an_author_is_shown_and_not_the_address(said: str, author: str) -> None:
+    entry = entry_of(rss(item(f"<title>x</title><author>{said}</author>")))
+    assert entry.author == author
+
+
 @pytest.mark.parametrize("version", ["0.91", "0.92"])
 def test_old_rss_with_its_public_document_type_is_read(version: str) -> None:
     feed = parsed(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headway.apps.feeds import applying
 from headway.apps.feeds.applying import APPLY
 from headway.apps.feeds.rules import (
     MAX_RULES,
@@ -319,6 +320,22 @@ def test_a_rule_is_applied_to_what_its_tenant_has(world: FeedsWorld) -> None:
     assert len(marks(world)) == 11  # those with a star
     assert set(marks(world, "bob").values()) == {""}
     assert len(marks(world, "bob")) == 451
+
+
+def test_a_rule_about_titles_reads_no_texts(
+    world: FeedsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.web.sites[BLOG].entries[0] = entry(1, content="<p>the word</p>")
+    world.subscribe(BLOG)
+    world.run_for("1m")
+    texts: list[str] = []
+    monkeypatch.setattr(applying, "html_as_text", lambda html: texts.append(html) or html)
+    by_title = Rule("t", ("read",), (Condition("Article 2", "title"),))
+    assert apply(world, add(world, by_title))["matched"] == 1
+    assert set(texts) == {""}
+    by_text = Rule("w", ("star",), (Condition("Article", "title"), Condition("the word", "text")))
+    assert apply(world, add(world, by_text))["matched"] == 1
+    assert marks(world) == {"Article 1": "s", "Article 2": "r"}
 
 
 def test_one_that_is_gone_or_somebody_elses_does_nothing(world: FeedsWorld) -> None:

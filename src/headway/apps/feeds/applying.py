@@ -13,7 +13,7 @@ import msgspec
 from headway.apps.feeds.marking import AT_ONCE, DROP_UNSTARRED, Marks, in_parts, mark
 from headway.apps.feeds.parsing.sanitising import html_as_text
 from headway.apps.feeds.register import Register
-from headway.apps.feeds.rules import Readable, Rule, matches, readable
+from headway.apps.feeds.rules import Readable, Rule, looks_at_text, matches, readable
 from headway.apps.feeds.ruling import Ruling
 from headway.core import RetryPolicy
 from headway.engine.brain import Brain
@@ -28,10 +28,10 @@ BEYOND = 1e300  # no article is from after this
 
 SELECT = (
     "select e.id, e.feed, e.at, e.is_read, e.is_starred, a.title, a.author, a.link, a.categories, "
-    "coalesce(a.content, a.summary, '') "
-    "from feed_entries e join feed_articles a on a.id = e.article "
+    "{} from feed_entries e join feed_articles a on a.id = e.article "
     "where e.tenant = ? and (e.at, e.id) < (?, ?) order by e.at desc, e.id desc limit ?"
 )
+TEXT = {True: "coalesce(a.content, a.summary, '')", False: "''"}
 
 
 class Seen(NamedTuple):
@@ -47,10 +47,13 @@ class Seen(NamedTuple):
     text: Readable
 
 
-def newest_first(store: Store, tenant: str, size: int = CHUNK) -> Iterator[list[Seen]]:
-    """All that a tenant has, in parts of this size."""
+def newest_first(
+    store: Store, tenant: str, rule: Rule, size: int = CHUNK
+) -> Iterator[list[Seen]]:  # fmt: skip
+    """All that a tenant has, in parts of this size. Texts are read if the rule looks at them."""
     at, last = BEYOND, 0
-    while rows := store.rows(SELECT, (tenant, at, last, size)):
+    query = SELECT.format(TEXT[looks_at_text(rule)])
+    while rows := store.rows(query, (tenant, at, last, size)):
         yield [_seen(*row) for row in rows]
         last, at = rows[-1][0], rows[-1][2]
 
@@ -80,7 +83,7 @@ class Applier:
         except KeyError:
             return {"looked_at": 0, "matched": 0, "changed": 0, "error": "the rule is gone"}
         looked_at = matched = changed = 0
-        for seen in newest_first(self._store, tenant):
+        for seen in newest_first(self._store, tenant, wanted):
             job.check()
             found = matching(wanted, seen, folders_of(self._register, tenant))
             looked_at += len(seen)

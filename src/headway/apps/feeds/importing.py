@@ -20,7 +20,7 @@ from headway.apps.feeds.opml import SubscriptionList, write_opml
 from headway.apps.feeds.register import Duplicates, Register, wanted_feed
 from headway.apps.feeds.round_rows import DONE, IMPORT, WAITING, ItemRow, Report
 from headway.apps.feeds.rounds import Round, Rounds
-from headway.apps.feeds.scheduling import LANE
+from headway.apps.feeds.scheduling import COUNTED_FOR, LANE
 from headway.apps.feeds.settings import FeedSettings
 from headway.core import RetryPolicy
 from headway.core.change import Change
@@ -73,6 +73,7 @@ class Importer:
         self.brain.batch.jobs.append(
             NewJob(
                 TAKE_IN, msgspec.json.encode(args).decode(), created_at=now, lane=LANE,
+                tenant=COUNTED_FOR + tenant,
                 key=KEY + round.id,
             )
         )  # fmt: skip

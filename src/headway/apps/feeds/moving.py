@@ -35,6 +35,19 @@ LEAD_TO_TWINS = Write(
     name="entries that lead to the same article elsewhere",
 )
 
+# A row is (source). It is at another address from now on. Those who have its articles keep them;
+# nobody else sees what was published elsewhere, unless it is published here, too.
+WITHDRAW_ARTICLES = Write(
+    sqlite="update feed_articles set announced = 0 where owner = '' and source in "
+    "(select given.value ->> 0 from jsonb_each(?1) as given)",
+    postgres="update feed_articles as kept set announced = 0 "
+    "from jsonb_array_elements($1) as given (cells) "
+    "where kept.owner = '' and kept.source = (given.cells ->> 0)::bigint",
+    types=("bigint",),
+    name="articles of another address",
+    table="feed_articles",
+)
+
 # A row is (from, to). Articles that the new place does not know become its own, so that whoever has
 # them does not have them twice when they come. Nobody else sees them before that: what somebody has
 # read elsewhere is not what this place has published.

@@ -120,7 +120,9 @@ class Refresher:
         )  # fmt: skip
         if not fetched.went_well:
             return Visit(fetched, error=fetched.error)
-        is_same = fetched.kind is Kind.NOT_MODIFIED or fetched.body_hash == row.body_hash
+        is_same = fetched.kind is Kind.NOT_MODIFIED or (
+            fetched.body_hash == row.body_hash and fetched.moved_to is None
+        )
         parsed = None
         if not is_same:
             try:
@@ -182,9 +184,9 @@ class Refresher:
         if stored.arrivals:
             self._lead_here(row)
             self._announce(source, visit, now)
-        moved_to = _new_address(visit.fetched)
-        if moved_to is not None:  # and what is there can be read, now or since the last time
-            self._register.move(source, moved_to, now)
+        moved_to = _new_address(visit)
+        if moved_to is not None and self._register.move(source, moved_to, now):
+            self.brain.write(ANNOUNCE, *((article, 1) for article in stored.articles))
 
     def _lead_here(self, row: Source) -> None:
         """Who was led here may have some of the articles already, from where he was before."""
@@ -242,9 +244,13 @@ def outcome_of(visit: Visit, host: str) -> Outcome:
     )  # fmt: skip
 
 
-def _new_address(fetched: Fetched) -> str | None:
+def _new_address(visit: Visit) -> str | None:
+    """Where a source is from now on, if it has moved and what is there was read."""
+    moved_to = visit.fetched.moved_to
+    if moved_to is None or visit.parsed is None:
+        return None
     try:
-        return None if fetched.moved_to is None else plain_url(fetched.moved_to)
+        return plain_url(moved_to)
     except ValueError:
         return None  # it can be asked, but nobody could subscribe to it
 
@@ -282,5 +288,7 @@ def _after_success(row: Source, visit: Visit, now: float) -> Source:
             title=parsed.title, site_link=parsed.site_link, description=parsed.description,
             language=parsed.language, body_hash=fetched.body_hash,
         )  # fmt: skip
+    elif fetched.moved_to is not None:
+        row = row._replace(etag=None, modified=None)  # so that it is read there the next time
     hints = replace(wishes, fresh_until=fetched.fresh_until, retry_at=None)
     return row._replace(hints=hints_text(hints))

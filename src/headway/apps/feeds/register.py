@@ -21,9 +21,9 @@ from headway.apps.feeds.model import (
     new_source,
     plain_url,
 )
-from headway.apps.feeds.moving import ADOPT_ARTICLES, LEAD_TO_TWINS
+from headway.apps.feeds.moving import ADOPT_ARTICLES, LEAD_TO_TWINS, WITHDRAW_ARTICLES
 from headway.apps.feeds.pacing import interval_within_bounds_s
-from headway.apps.feeds.scheduling import LANE, Schedule
+from headway.apps.feeds.scheduling import COUNTED_FOR, LANE, Schedule
 from headway.apps.feeds.tables import (
     DROP_ENTRIES_OF_FEED,
     DROP_SOURCE,
@@ -190,16 +190,19 @@ class Register(Catalog):
         self._left(gone.tenant, now)
         return gone
 
-    def move(self, source: int, url: str, now: float) -> None:
-        """A source has another address for good; perhaps one that is fetched already."""
+    def move(self, source: int, url: str, now: float) -> bool:
+        """A source has another address for good; perhaps one that is fetched already. Whether it is
+        still a source of its own, and what it publishes there has yet to be announced.
+        """
         row = self.sources.get(source)
         there = self.source_at(url)
         if row is None or there is row:
-            return
-        if there is None:
-            self._rename(row, url, now)
-        else:
+            return False
+        if there is not None:
             self._merge(row, there, now)
+            return False
+        self._rename(row, url, now)
+        return True
 
     def lend_pace(self, host: str, now: float) -> None:
         """Somebody is led to a host that no source is at."""
@@ -307,6 +310,7 @@ class Register(Catalog):
             self._hosts.count(host, 1, now)
             self._hosts.count(row.host, -1, now)
         self.put(row._replace(url=url, host=host))
+        self.brain.write(WITHDRAW_ARTICLES, (row.id,))
 
     def _merge(self, row: Source, there: Source, now: float) -> None:
         """Two sources are one. A tenant that has both keeps both, and is told."""
@@ -340,8 +344,9 @@ class Register(Catalog):
     ) -> None:  # fmt: skip
         self.brain.batch.jobs.append(
             NewJob(
-                type, msgspec.json.encode(args).decode(), created_at=now, lane=LANE, key=key,
-                not_before=at, unique=Unique(unique, UniqueScope.QUEUED),
+                type, msgspec.json.encode(args).decode(), created_at=now, lane=LANE,
+                tenant=COUNTED_FOR, key=key, not_before=at,
+                unique=Unique(unique, UniqueScope.QUEUED),
             )
         )  # fmt: skip
 

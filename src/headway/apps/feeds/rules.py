@@ -83,6 +83,11 @@ def fault_in(rule: Rule) -> str | None:
     return None
 
 
+def looks_at_text(rule: Rule) -> bool:
+    """Whether all of an article must be read for it; most rules are about titles."""
+    return any(each.field in ("any", "text") for each in rule.conditions)
+
+
 def matches(rule: Rule, feed: str, folder: str, article: Readable) -> bool:
     """Whether a rule is about this article, also while it is switched off."""
     return _is_there(rule, feed, folder) and _holds(rule, article)

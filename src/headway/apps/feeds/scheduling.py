@@ -84,6 +84,7 @@ class Schedule:
             self._tell(source, State.CANCELLED, 0, WHY_DROPPED, now)
             return
         self.jobs[source] = number
+        self.brain.core.reroute(number, (row.host,), now)  # it may be old, and the source has moved
         if wish is not None:
             self._move(number, *wish, now)
 

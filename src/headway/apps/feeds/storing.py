@@ -62,6 +62,7 @@ class Stored(NamedTuple):
     changed: int = 0
     # Articles that tenants had posted before the site said the same: (tenant, theirs, ours).
     twins: tuple[tuple[str, int, int], ...] = ()
+    articles: tuple[int, ...] = ()  # all of the document
 
 
 def known(
@@ -108,7 +109,8 @@ def keep(
     ]  # fmt: skip
     arrivals.sort(key=lambda each: each.at)
     twins = _twins(store, source, there, unseen) if owner == SHARED and unseen else ()
-    return Stored(len(wanted), tuple(arrivals), len(changed), twins)
+    articles = tuple(there[name].id for name in wanted if name in there)
+    return Stored(len(wanted), tuple(arrivals), len(changed), twins, articles)
 
 
 def sorted_at(entry: ParsedEntry, now: float) -> float:

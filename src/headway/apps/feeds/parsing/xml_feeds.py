@@ -5,6 +5,7 @@ may be missing, of another type, or anything at all.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
@@ -23,6 +24,7 @@ from headway.apps.feeds.parsing.text import one_line, web_link
 
 _HTML = frozenset({"text/html", "application/xhtml+xml", "html", "xhtml"})
 _TEXT = frozenset({"text/plain", "text", "text/markdown"})
+_MAIL = re.compile(r"[<(]?[^\s<>()]+@[^\s<>()]+[>)]?")
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _OTHER_ROOTS = {
     "html": "This is a web page, not a feed. Give the address of its feed.",
@@ -141,9 +143,20 @@ def _plain(context: Any, key: str, limit: int) -> str | None:
 
 
 def _author(context: Any) -> str | None:
-    detail = _raw(context, "author_detail")
-    name = _raw(detail, "name") if isinstance(detail, dict) else None
-    return one_line(name or _raw(context, "author"), texts.MAX_NAME)
+    said, detail = _raw(context, "author"), _raw(context, "author_detail")
+    name = None
+    if isinstance(detail, dict):
+        name = _raw(detail, "name")
+        if isinstance(said, str) and _is_cut(said, _raw(detail, "email")):
+            name = _MAIL.sub("", said).strip(" ()")
+    return one_line(name or said, texts.MAX_NAME)
+
+
+def _is_cut(said: str, email: Any) -> bool:
+    """feedparser takes `ann@blog.example` for ann@blog.exam, and the rest for a part of the name:
+    it knows no domains at the top with more than four letters.
+    """
+    return isinstance(email, str) and re.search(rf"{re.escape(email)}[\w.-]", said) is not None
 
 
 def _moment(entry: Any, key: str) -> datetime | None:

@@ -8,16 +8,22 @@ from typing import Annotated, Any, Literal
 from uuid import uuid4
 
 from fastapi import APIRouter, Path, Query, Response
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints, Tag
+from pydantic import BaseModel, Field
 
 from headway.api.auth import Principal, Reader, Submitter
-from headway.api.bodies import NO_NUL, WHOLE
+from headway.api.bodies import NO_NUL
 from headway.api.problems import MAX_ERRORS, Problem, documented
 from headway.api.site import Reply, Site, TheSite
 from headway.apps.feeds.importing import folder_path
-from headway.apps.feeds.model import MAX_URL, Subscription, host_of, plain_url
+from headway.apps.feeds.model import Subscription, host_of, plain_url
 from headway.apps.feeds.parsing.text import MAX_NAME, one_line
 from headway.apps.feeds.register import Duplicates, Register, Wanted
+from headway.apps.feeds.routes.feed_bodies import (
+    FeedBody,
+    FeedChangeBody,
+    Feeds,
+    NamedFeedChangeBody,
+)
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
 from headway.apps.feeds.routes.showing import feed_shown, shown, unknown
 from headway.apps.feeds.views import (
@@ -35,73 +41,10 @@ from headway.net.outbound import Refused, check_url
 router = APIRouter(tags=["Feeds"])
 
 PATH = "/api/backend/feeds"
-AT_ONCE = 1_000  # feeds that one request adds
-LEAST, MOST = 1, 10_080  # minutes
 NAMED = 5  # of what is wrong, in the text of a problem
 
-# It stands in addresses, so there is nothing in it that would have to be written otherwise there.
-Name = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._~:@-]*$", max_length=200)
-]
-Number = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
-FeedId = Annotated[
-    Annotated[Name, Tag("name")] | Annotated[Number, Tag("number")],
-    Discriminator(lambda value: "number" if isinstance(value, int | float) else "name"),
-]
-Address = Annotated[str, StringConstraints(min_length=1, max_length=MAX_URL, pattern=NO_NUL)]
-Title = Annotated[str, StringConstraints(max_length=MAX_NAME, pattern=NO_NUL)]
-Folder = Annotated[str, StringConstraints(max_length=1_000, pattern=NO_NUL)]
-Minutes = Annotated[int, Field(ge=LEAST, le=MOST), WHOLE]
 ThisFeed = Annotated[str, Path(max_length=200, pattern=NO_NUL, description="The id of a feed.")]
 NamedFeed = Annotated[str, Query(max_length=200, pattern=NO_NUL, description="The id of a feed.")]
-
-
-class Lenient(BaseModel):
-    """Clients send more than we know, which is left alone; what we know has to be right."""
-
-    model_config = ConfigDict(extra="ignore", strict=True)
-
-
-class FeedBody(Lenient):
-    """A feed to subscribe to. Only its address is needed."""
-
-    id: FeedId | None = Field(None, description="What you call it; null: a new name is made up.")
-    url: Address = Field(description="Of the feed itself: http or https.")
-    title: Title | None = Field(None, description="Null: what the feed calls itself.")
-    folder: Folder | None = Field(
-        None, description="Names that lead to it, with a slash between; null: in none."
-    )
-    refresh_interval: Minutes = Field(30, description="Minutes between two visits.")
-    adaptive: bool = Field(False, description="Let the interval follow how often it changes.")
-    paused: bool = Field(False, description="Do not fetch it yet.")
-
-
-def _one_or_more(value: Any) -> str:
-    return "list" if isinstance(value, list) else "feed"
-
-
-Feeds = Annotated[
-    Annotated[FeedBody, Tag("feed")]
-    | Annotated[list[FeedBody], Tag("list"), Field(min_length=1, max_length=AT_ONCE)],
-    Discriminator(_one_or_more),
-]
-
-
-class ChangeBody(Lenient):
-    """What changes. All that is left out stays."""
-
-    url: Address = Field("", description="Another address; what was read stays read.")
-    title: Title | None = Field(None, description="Null: what the feed calls itself.")
-    folder: Folder | None = Field(None, description="Null: in none.")
-    refresh_interval: Minutes = Field(30, description="Minutes between two visits.")
-    adaptive: bool = Field(False, description="Let the interval follow how often it changes.")
-    paused: bool = Field(False, description="Leave it alone for now.")
-
-
-class NamedChangeBody(ChangeBody):
-    """What changes of which feed. All that is left out stays."""
-
-    id: FeedId = Field(description="The feed.")
 
 
 class FeedRemoved(BaseModel):
@@ -283,7 +226,7 @@ def _title(said: str | None) -> str | None:
     responses={200: {"model": FeedModel}, **documented(404, 409)},
 )
 def change_feed(
-    id: ThisFeed, body: ChangeBody, site: TheSite, feeds: TheFeeds, principal: Submitter
+    id: ThisFeed, body: FeedChangeBody, site: TheSite, feeds: TheFeeds, principal: Submitter
 ) -> Response:
     """What is left out stays. The next refresh follows the new interval at once."""
     return _changed(id, body, site, feeds, principal)
@@ -297,7 +240,7 @@ def change_feed(
     responses={200: {"model": FeedModel}, **documented(404, 409)},
 )
 def change_named_feed(
-    body: NamedChangeBody, site: TheSite, feeds: TheFeeds, principal: Submitter
+    body: NamedFeedChangeBody, site: TheSite, feeds: TheFeeds, principal: Submitter
 ) -> Response:
     return _changed(str(body.id), body, site, feeds, principal)
 
@@ -313,7 +256,7 @@ _KEPT: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def _changed(
-    id: str, body: ChangeBody, site: Site, feeds: TheFeeds, principal: Principal
+    id: str, body: FeedChangeBody, site: Site, feeds: TheFeeds, principal: Principal
 ) -> Response:
     tenant = owner(principal)
     sent = {name: getattr(body, name) for name in body.model_fields_set - {"id"}}

@@ -12,7 +12,8 @@ from headway.api.bodies import NO_NUL
 from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite
 from headway.apps.feeds.importing import folder_path
-from headway.apps.feeds.routes.feeds import Lenient, is_below, register_of
+from headway.apps.feeds.routes.feed_bodies import Lenient
+from headway.apps.feeds.routes.feeds import is_below, register_of
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
 from headway.apps.feeds.views import Numbers, numbers_of
 

@@ -17,7 +17,8 @@ from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite, number_of
 from headway.api.views import moment
 from headway.apps.feeds.model import Source, Subscription
-from headway.apps.feeds.routes.feeds import FeedId, Lenient, register_of
+from headway.apps.feeds.routes.feed_bodies import FeedId, Lenient
+from headway.apps.feeds.routes.feeds import register_of
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
 from headway.apps.feeds.routes.showing import unknown
 from headway.apps.feeds.scheduling import BY_HAND, REFRESH, source_of
@@ -43,7 +44,7 @@ CELERYS_WORDS = {
 }  # fmt: skip
 
 
-class ScheduleBody(Lenient):
+class FeedRefreshBody(Lenient):
     """Which feed, and how much of a hurry there is."""
 
     feed_id: FeedId = Field(description="The feed.")
@@ -72,7 +73,7 @@ class Scheduled(BaseModel):
     responses={200: {"model": Scheduled}, **documented(404, 409)},
 )
 def schedule_feed(
-    body: ScheduleBody, site: TheSite, feeds: TheFeeds, principal: Submitter
+    body: FeedRefreshBody, site: TheSite, feeds: TheFeeds, principal: Submitter
 ) -> Response:
     """Without force_immediate nothing changes: each feed has its next refresh in line already. A
     feed that is paused or has ended is refreshed once if it is forced.

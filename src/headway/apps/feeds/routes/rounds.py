@@ -85,7 +85,7 @@ class RoundItemModel(BaseModel):
     eta: Moment = Field(description="When its refresh should start, as far as anybody can tell.")
 
 
-class LeftOutModel(BaseModel):
+class NotAddedModel(BaseModel):
     url: str
     why: str = Field(description="What is wrong with it.")
 
@@ -118,7 +118,7 @@ class RoundModel(RoundSummary):
     items: list[RoundItemModel] = Field(
         description="Feeds that failed or were skipped, and some that are waited for."
     )
-    invalid_feeds: list[LeftOutModel] = Field(description="Of an import: some of them, and why.")
+    invalid_feeds: list[NotAddedModel] = Field(description="Of an import: some of them, and why.")
     duplicate_feeds: list[DuplicateModel] = Field(description="Of an import: some of them.")
     eta: Moment = Field(description="When the last refresh should start, as far as one can tell.")
 

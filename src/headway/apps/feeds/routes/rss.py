@@ -21,7 +21,9 @@ from headway.api.site import Reply, Site, TheSite
 from headway.api.views import moment
 from headway.apps.feeds.parsing import ParsedEntry
 from headway.apps.feeds.previewing import Found, Preview, TooManyLooks, Unusable
-from headway.apps.feeds.routes.feeds import Address, FeedBody, Lenient, add_feeds
+from headway.apps.feeds.routes.article_views import EnclosureModel
+from headway.apps.feeds.routes.feed_bodies import Address, FeedBody, Lenient
+from headway.apps.feeds.routes.feeds import add_feeds
 from headway.apps.feeds.routes.reach import TheFeeds, owner
 from headway.apps.feeds.views import FeedModel
 from headway.errors import EngineStopped
@@ -46,12 +48,6 @@ class ValidityModel(BaseModel):
     article_count: int
     error: str | None = Field(description="Why it cannot be read.")
     kind: str | None = Field(description="A name for that, such as refused-address or not-a-feed.")
-
-
-class EnclosureModel(BaseModel):
-    url: str
-    type: str | None
-    length: int | None
 
 
 class ParsedArticleModel(BaseModel):

@@ -240,7 +240,7 @@ def try_rule(body: RuleBody, feeds: TheFeeds, principal: Reader) -> Response:
     """Nothing is changed, and nothing is kept."""
     tenant = owner(principal)
     rule, _ = checked(NEW, body, feeds, tenant)
-    seen = next(newest_first(feeds.store, tenant, TRIED), [])
+    seen = next(newest_first(feeds.store, tenant, rule, TRIED), [])
     found = matching(rule, seen, folders_of(feeds.register, tenant))
     items = [match_view(each) for each in found]
     return Reply({"looked_at": len(seen), "matched": len(items), "items": items})
