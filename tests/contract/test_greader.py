@@ -462,7 +462,7 @@ def test_a_token_is_the_password_and_never_in_the_log(desk: Desk) -> None:
             with pytest.raises(Refused) as refused:
                 app.log_in("ann", password)
             assert (refused.value.status, refused.value.text) == (401, "Error=BadAuthentication\n")
-    secret = made["token"].rsplit("_", 1)[1]
+    secret = made["token"][-20:]  # its parts may have an underscore, too
     assert secret not in desk.server.printed()
 
 

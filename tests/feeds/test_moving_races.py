@@ -22,10 +22,7 @@ BY_A_RUN = (
     "enclosures, categories, announced) "
     "values (%s, '', 'guid:g1', 'Article 1', 0, 0, '', '[]', '[]', 0)"
 )
-TURNS_THAT_WAIT = (
-    "select count(*) from pg_stat_activity where wait_event_type = 'Lock' "
-    "and query like '%take_turn%'"
-)
+WHO_WAITS = "select count(*) from pg_stat_activity where %s = any(pg_blocking_pids(pid))"
 
 
 @pytest.fixture
@@ -37,8 +34,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FeedsWorl
 
 def committed_when_awaited(db: Connection, store: PostgresStore) -> None:
     """As soon as a turn waits for what is written here."""
+    here = (db.info.backend_pid,)
     with connect(store.address) as other:
-        eventually(lambda: other.execute(TURNS_THAT_WAIT).fetchone() == (1,))
+        eventually(lambda: other.execute(WHO_WAITS, here).fetchone() == (1,))
     db.commit()
 
 

@@ -1,4 +1,4 @@
-"""All sources and who subscribes to them. Read from any thread; changed in the brain's turn.
+"""Subscribing, changing, moving and going: whatever happens to the catalog, in the brain's turn.
 
 What is here is also in the store: every change is written with the commit of its turn.
 """
