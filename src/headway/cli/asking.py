@@ -114,3 +114,21 @@ def _where(context: typer.Context, said: dict[str, Any]) -> Where:
 def _typed(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def lists_by_default(app: typer.Typer, list_: Callable[..., Any], example: str) -> None:
+    """A group without a command lists what there is; its options go behind a command."""
+
+    def by_default(context: typer.Context, **said: Any) -> None:
+        if context.invoked_subcommand is None:
+            list_(context, **said)
+            return
+        for name in said:
+            source = context.get_parameter_source(name)
+            if source is not None and source.name == "COMMANDLINE":
+                raise typer.BadParameter(f"options go behind the command: `{example}`")
+
+    by_default.__signature__ = list_.__signature__  # type: ignore[attr-defined]
+    by_default.__annotations__ = list_.__annotations__
+    app.callback(invoke_without_command=True)(by_default)
+    app.command("ls", help="The same.", hidden=True)(list_)  # as other groups call it

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import feed_layouts as layouts
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, lists_by_default
 from headway.cli.client import Client, CommandFailed, Refused, part
 from headway.cli.feed_names import the_one
 from headway.cli.printing import count
@@ -117,21 +117,8 @@ def list_(
     )
 
 
-def _list_by_default(context: typer.Context, **said: Any) -> None:
-    if context.invoked_subcommand is None:
-        list_(context, **said)
-        return
-    for name in said:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter("options go behind the command: `headway feeds list …`")
-
-
-_list_by_default.__signature__ = list_.__signature__  # type: ignore[attr-defined]
-_list_by_default.__annotations__ = list_.__annotations__
-app.callback(invoke_without_command=True)(_list_by_default)
 app.command("list")(list_)
-app.command("ls", help="The same.", hidden=True)(list_)  # as other groups call it
+lists_by_default(app, list_, "headway feeds list …")
 
 
 @app.command("show")

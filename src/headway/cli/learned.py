@@ -10,7 +10,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, lists_by_default
 from headway.cli.client import CommandFailed, part
 from headway.cli.printing import count, facts, number, plain, rows, table
 from headway.cli.times import ago, at_and_ago
@@ -30,20 +30,7 @@ def list_(call: Call) -> None:
     call.out.show(call.client.get("/api/learned"), learned_table)
 
 
-def _list_by_default(context: typer.Context, **said: Any) -> None:
-    if context.invoked_subcommand is None:
-        list_(context, **said)
-        return
-    for name in said:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise typer.BadParameter("options go behind the command: `headway learned show NAME …`")
-
-
-_list_by_default.__signature__ = list_.__signature__  # type: ignore[attr-defined]
-_list_by_default.__annotations__ = list_.__annotations__
-app.callback(invoke_without_command=True)(_list_by_default)
-app.command("ls", help="The same.", hidden=True)(list_)  # as other groups call it
+lists_by_default(app, list_, "headway learned show NAME …")
 
 
 @app.command("show")

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from headway.api.turns import in_turn
+from headway.apps.feeds.folders import folder_path
 from headway.apps.feeds.model import DEFAULT_INTERVAL_S
 from headway.apps.feeds.opml import Subscription as Listed
 from headway.apps.feeds.opml import SubscriptionList, write_opml
@@ -165,12 +166,6 @@ class Importer:
 
 
 # ---------------------------------------------------------------------- from and to a list
-
-
-def folder_path(*names: str) -> str:
-    """Names that lead to a folder, with a slash between; in one way of writing it."""
-    parts = (" ".join(part.split()) for name in names for part in name.split("/"))
-    return "/".join(part for part in parts if part)
 
 
 def entry_of(listed: Listed, folder: str = "") -> Entry:

@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from headway.apps.feeds.folders import is_below
+
 Field = Literal["any", "title", "author", "link", "category", "text"]
 Test = Literal["contains", "lacks", "is"]
 Action = Literal["read", "star", "drop"]
@@ -110,7 +112,7 @@ def judge(rules: Iterable[Rule], feed: str, folder: str, article: Readable) -> V
 def _is_there(rule: Rule, feed: str, folder: str) -> bool:
     if not rule.feeds and not rule.folders:
         return True
-    inside = any(folder == each or folder.startswith(f"{each}/") for each in rule.folders)
+    inside = any(is_below(folder, each) for each in rule.folders)
     return feed in rule.feeds or inside
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from headway.apps.feeds.folders import is_below
 from headway.apps.feeds.rules import MAX_RULES, Rule
 from headway.apps.feeds.tables import DROP_RULE, PUT_RULE, RULES
 from headway.engine.brain import Brain
@@ -138,9 +139,7 @@ class Ruling:
 
 def _renamed(rule: Rule, before: str, after: str) -> Rule:
     folders = dict.fromkeys(
-        after + each.removeprefix(before)
-        if each == before or each.startswith(f"{before}/")
-        else each
+        after + each.removeprefix(before) if is_below(each, before) else each
         for each in rule.folders
     )
     return msgspec.structs.replace(rule, folders=tuple(folders))

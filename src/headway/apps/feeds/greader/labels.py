@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from headway.api.problems import Problem
+from headway.apps.feeds.folders import MAX_FOLDER, FolderTooLong, folder_path, move_folder
 from headway.apps.feeds.greader.asking import Asked
 from headway.apps.feeds.greader.errors import bad
 from headway.apps.feeds.greader.ids import ALL, FEED, LABEL, STATE, Kind, Stream, stream_of
 from headway.apps.feeds.greader.streams import Reading, microseconds
-from headway.apps.feeds.importing import folder_path
-from headway.apps.feeds.model import Subscription
 from headway.apps.feeds.register import Register
-from headway.apps.feeds.routes.feeds import is_below
 from headway.apps.feeds.ruling import Ruling
 from headway.store import Store
-
-MAX_FOLDER = 1_000  # characters
 
 # Counted in the index of what is unread, as in `views`; of each feed only the last one is read.
 UNREAD = (
@@ -73,16 +69,14 @@ def rename(
     """In the brain's turn. What is below the folder keeps its place there, and rules for it follow
     it.
     """
-    moved = {
-        each.name: folder_path(after, each.folder.removeprefix(before))
-        for each in _with_label(register, tenant, before)
-    }
-    if any(len(folder) > MAX_FOLDER for folder in moved.values()):
-        raise bad(f"a label has at most {MAX_FOLDER} characters")
-    for name, folder in moved.items():
-        register.change(name, now, folder=folder)
-    ruling.rename_folder(tenant, before, after)
-    register.brain.record(now, "folder_rename", subject=f"folder:{before}", detail=after)
+    if not any(each.folder == before for each in register.of_tenant(tenant)):
+        raise Problem(
+            404, f"no feed of yours has the label {before[:100]!r}", kind="unknown-folder"
+        )
+    try:
+        move_folder(register, ruling, tenant, before, after, "folder_rename", now)
+    except FolderTooLong as error:
+        raise bad(f"a label has at most {MAX_FOLDER} characters") from error
 
 
 def remove(register: Register, tenant: str, label: str, now: float) -> None:
@@ -92,11 +86,3 @@ def remove(register: Register, tenant: str, label: str, now: float) -> None:
         register.change(each.name, now, folder="")
     if found:
         register.brain.record(now, "folder_remove", subject=f"folder:{label}")
-
-
-def _with_label(register: Register, tenant: str, label: str) -> list[Subscription]:
-    """The feeds in a folder and below it, if there is any in the folder itself."""
-    found = [each for each in register.of_tenant(tenant) if is_below(each.folder, label)]
-    if not any(each.folder == label for each in found):
-        raise Problem(404, f"no feed of yours has the label {label[:100]!r}", kind="unknown-folder")
-    return found

@@ -22,7 +22,7 @@ from headway.api.turns import in_turn
 from headway.api.views import request_view
 from headway.apps.feeds import articles
 from headway.apps.feeds.articles import Article, Order, Wanted
-from headway.apps.feeds.importing import folder_path
+from headway.apps.feeds.folders import folder_path
 from headway.apps.feeds.marking import Marks
 from headway.apps.feeds.model import Subscription
 from headway.apps.feeds.posting import Posted, Poster, Posting

@@ -14,7 +14,7 @@ from headway.api.auth import Principal, Reader, Submitter
 from headway.api.bodies import NO_NUL
 from headway.api.problems import MAX_ERRORS, Problem, documented
 from headway.api.site import Reply, Site, TheSite
-from headway.apps.feeds.importing import folder_path
+from headway.apps.feeds.folders import folder_path, is_below
 from headway.apps.feeds.model import Subscription, host_of, plain_url
 from headway.apps.feeds.parsing.text import MAX_NAME, one_line
 from headway.apps.feeds.register import Duplicates, Register, Wanted
@@ -117,11 +117,6 @@ def list_feeds(
         if _is_meant(feeds, each, status, q.strip().casefold())
     )
     return Reply({"feeds": shown(site, feeds, tenant, found)})
-
-
-def is_below(folder: str, above: str) -> bool:
-    """In this folder, or in one that is in it. Nothing is below none."""
-    return folder == above or (above != "" and folder.startswith(f"{above}/"))
 
 
 def _is_meant(feeds: TheFeeds, subscription: Subscription, status: str | None, text: str) -> bool:

@@ -11,18 +11,17 @@ from headway.api.auth import Principal, Reader, Submitter
 from headway.api.bodies import NO_NUL
 from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite
-from headway.apps.feeds.importing import folder_path
+from headway.apps.feeds.folders import MAX_FOLDER, FolderTooLong, folder_path, move_folder
 from headway.apps.feeds.routes.feed_bodies import Lenient
-from headway.apps.feeds.routes.feeds import is_below, register_of
+from headway.apps.feeds.routes.feeds import register_of
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
 from headway.apps.feeds.views import Numbers, numbers_of
 
 router = APIRouter(tags=["Feeds"])
 
 PATH = "/api/backend/folders"
-MAX_PATH = 1_000  # characters
 
-FolderName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH, pattern=NO_NUL)]
+FolderName = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FOLDER, pattern=NO_NUL)]
 
 
 class FolderModel(BaseModel):
@@ -92,7 +91,7 @@ def rename_folder(
     responses={200: {"model": FolderChanged}, **documented(404)},
 )
 def remove_folder(
-    name: Annotated[str, Query(min_length=1, max_length=MAX_PATH, description="The folder.")],
+    name: Annotated[str, Query(min_length=1, max_length=MAX_FOLDER, description="The folder.")],
     site: TheSite,
     feeds: TheFeeds,
     principal: Submitter,
@@ -106,23 +105,15 @@ def _moved(
     path: str, to: str, site: Site, feeds: TheFeeds, principal: Principal, event: str
 ) -> Response:
     tenant = owner(principal)
-    register, brain = feeds.register, site.engine.brain
 
     def move(now: float) -> int:
-        inside = [each for each in register.of_tenant(tenant) if is_below(each.folder, path)]
-        if not path or not inside:
+        try:
+            moved = move_folder(feeds.register, feeds.ruling, tenant, path, to, event, now)
+        except FolderTooLong as error:
+            raise Problem(422, f"{str(error)!r} would have a name of more than {MAX_FOLDER} "
+                          "characters", kind="bad-folder") from error  # fmt: skip
+        if not moved:
             raise Problem(404, f"you have no feeds in a folder {path!r}", kind="unknown-folder")
-        for each in inside:
-            moved = folder_path(to, each.folder.removeprefix(path))
-            if len(moved) > MAX_PATH:
-                raise Problem(422, f"{each.folder!r} would have a name of more than {MAX_PATH} "
-                              "characters", kind="bad-folder")  # fmt: skip
-        for each in inside:
-            moved = folder_path(to, each.folder.removeprefix(path))
-            register.change(each.name, now, folder=moved)
-        if to:  # rules follow a folder that has another name
-            feeds.ruling.rename_folder(tenant, path, to)
-        brain.record(now, event, subject=f"folder:{path}", detail=to)
-        return len(inside)
+        return moved
 
     return Reply({"name": to, "feeds_moved": in_own_name(site, principal, move)})

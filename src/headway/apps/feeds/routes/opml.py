@@ -17,7 +17,8 @@ from headway.api.bodies import NO_NUL
 from headway.api.problems import Problem, documented
 from headway.api.site import Reply, TheSite
 from headway.api.turns import in_turn
-from headway.apps.feeds.importing import export, folder_path
+from headway.apps.feeds.folders import folder_path
+from headway.apps.feeds.importing import export
 from headway.apps.feeds.opml import MAX_BYTES, BadOpml, read_opml
 from headway.apps.feeds.rounds import Round
 from headway.apps.feeds.routes import rounds

@@ -18,7 +18,7 @@ from headway.api.models import Moment
 from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite
 from headway.api.views import in_words, moment
-from headway.apps.feeds.importing import folder_path
+from headway.apps.feeds.folders import folder_path, is_below
 from headway.apps.feeds.model import Source
 from headway.apps.feeds.round_rows import (
     FAILED,
@@ -31,7 +31,6 @@ from headway.apps.feeds.round_rows import (
     RoundRow,
 )
 from headway.apps.feeds.rounds import AT_ONCE, Asked, Round, TooManyRounds
-from headway.apps.feeds.routes.feeds import is_below
 from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
 from headway.apps.feeds.views import title_of
 from headway.core.explain import Explanation
