@@ -27,16 +27,16 @@ def make() -> tuple[App, Any, Diary]:
     return app, visit, diary
 
 
-def give(app: App, **profile: Any) -> None:
+def give(app: App, by: str = "feeds", **profile: Any) -> None:
     assert app.engine is not None
     hosts = app.engine.brain.policies.hosts
-    app.engine.ask(lambda now: hosts.give(HOST, profile, now)).result()
+    app.engine.ask(lambda now: hosts.give(HOST, profile, now, by=by)).result()
 
 
-def take_back(app: App) -> None:
+def take_back(app: App, by: str = "feeds") -> None:
     assert app.engine is not None
     hosts = app.engine.brain.policies.hosts
-    app.engine.ask(lambda now: hosts.take_back(HOST, now)).result()
+    app.engine.ask(lambda now: hosts.take_back(HOST, now, by=by)).result()
 
 
 def gaps(diary: Diary) -> list[float]:
@@ -90,6 +90,23 @@ def test_it_ends_when_it_is_taken_back() -> None:
             visit.enqueue()
         world.run_for("1m")
         assert gaps(diary)[1:] == [0.0, 0.0]
+
+
+def test_of_several_the_slower_pace_holds() -> None:
+    app, visit, diary = make()
+    with World(app) as world:
+        diary.begin(world)
+        give(app, every="10s")
+        give(app, by="media", every="2s", limit=1)
+        for _ in range(3):
+            visit.enqueue()
+        world.run_for("1m")
+        assert gaps(diary) == [10.0, 10.0]
+        take_back(app)
+        for _ in range(3):
+            visit.enqueue()
+        world.run_for("1m")
+        assert gaps(diary)[3:] == [2.0, 2.0]
 
 
 def test_an_idle_host_keeps_what_it_was_given() -> None:

@@ -295,3 +295,52 @@ def test_too_much_memory_is_no_reason_to_try_again(app: App, tmp_path: Path) -> 
 
     with app.running():
         assert greedy.enqueue().wait(WAIT_S) == "failed"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_reads_what_it_is_given(app: App, way: str) -> None:
+    words = b"a secret\n" * 50_000  # more than a pipe holds
+    program = runs(app, way, shell("wc -c"), stdin=words)
+    with app.running():
+        assert program.enqueue().result(WAIT_S)["out"].strip() == str(len(words))
+
+
+def test_a_program_may_leave_what_it_is_given(app: App) -> None:
+    program = runs(app, "async", shell("echo done"), stdin=b"x" * 10_000_000)
+    with app.running():
+        assert program.enqueue().result(WAIT_S)["out"] == "done\n"
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_lines_are_handed_on_as_they_come(app: App, way: str, tmp_path: Path) -> None:
+    heard: list[str] = []
+    go_on = tmp_path / "go on"
+
+    def hear(line: str) -> None:
+        heard.append(line)
+        go_on.touch()
+
+    text = f"printf 'one\\ntw'; until test -e '{go_on}'; do :; done; printf 'o\\nthree'"
+    program = runs(app, way, shell(text), on_line=hear)
+    with app.running():
+        assert program.enqueue().result(WAIT_S)["out"] == ""
+    assert heard == ["one", "two", "three"]
+
+
+def test_a_program_is_ended_if_nobody_can_take_what_it_says(app: App, tmp_path: Path) -> None:
+    pid = tmp_path / "pid"
+
+    def refuse(line: str) -> None:
+        raise LookupError(f"what is {line}")
+
+    error = error_of(
+        app, runs(app, "async", shell(f"echo $$ > '{pid}'; echo this; sleep 1000"), on_line=refuse)
+    )
+    assert "what is this" in error
+    assert not is_alive(pid_in(pid))
+
+
+def test_a_line_without_end_ends_the_program(app: App, monkeypatch: Any) -> None:
+    monkeypatch.setattr(processes, "LONGEST_LINE", 100_000)
+    program = runs(app, "async", shell("yes | tr -d '\\n'"), on_line=str)
+    assert "more than 100000 bytes" in error_of(app, program)

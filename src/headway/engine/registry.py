@@ -34,6 +34,9 @@ class JobType:
     tools: tuple[str, ...] = ()
     keep_result_s: float = KEEP_RESULT_S
     meanings: Mapping[type[BaseException], Meaning] = field(default_factory=dict)
+    # Adds, in the brain's turn and before the job stands in line, what it needs and whoever put it
+    # did not say, such as its upstream; also after a restart. It may set `upstreams` and `tools`.
+    filled_in: Callable[[Ticket], None] | None = None
     # Hears, in the brain's turn, of each job that is taken in, also after a restart, and of one
     # that an operator retries.
     arrived: Callable[[Ticket, float], None] | None = None

@@ -77,6 +77,9 @@ class Tickets:
         )
         if job.spec is not None:
             _apply(_spec.decode(job.spec), ticket)
+        known = self._registry.types.get(name)
+        if known is not None and known.filled_in is not None:
+            known.filled_in(ticket)
         return ticket
 
     def again(self, job: OpenJob, *, not_before: float | None = None) -> Ticket:

@@ -4,6 +4,7 @@ happens in the brain's turn.
 
 from __future__ import annotations
 
+from headway.apps.feeds.tables import APP
 from headway.engine.brain import Brain
 
 PACE = {"every": "1s", "jitter": 0.2}  # where nobody has said anything else
@@ -28,7 +29,7 @@ class HostPaces:
         before = self._sources.get(host, 0)
         self._sources[host] = before + more
         if not before:
-            self._brain.policies.hosts.give(host, PACE, now)
+            self._brain.policies.hosts.give(host, PACE, now, by=APP)
         elif not before + more:
             del self._sources[host]
             self._welcome(host, now)  # it was asked a moment ago, perhaps
@@ -36,7 +37,7 @@ class HostPaces:
     def lend(self, host: str, now: float) -> None:
         """Somebody is led to a host that no source is at: it has the same pace, for a day."""
         if host not in self._guests and host not in self._sources:
-            self._brain.policies.hosts.give(host, PACE, now)
+            self._brain.policies.hosts.give(host, PACE, now, by=APP)
         self._welcome(host, now)
 
     def _welcome(self, host: str, now: float) -> None:
@@ -52,4 +53,4 @@ class HostPaces:
                 return
             del self._guests[host]
             if host not in self._sources:
-                self._brain.policies.hosts.take_back(host, now)
+                self._brain.policies.hosts.take_back(host, now, by=APP)

@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +21,9 @@ MEMORY_MB = 500
 GRACE_S = 5.0  # between asking to end and killing
 LOOK_S = 0.25  # how often memory is looked at
 KEEP = 64 * 1024  # bytes of output kept from its start, and again from its end
+LONGEST_LINE = 4 * 1024 * 1024  # bytes of one that is read as it comes
+
+OnLine = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,26 @@ class Output:
         return bytes(self._head + middle + self._tail).decode("utf-8", "replace")
 
 
+class Lines(Output):
+    """Hands on each line as it comes; nothing of them is kept."""
+
+    def __init__(self, tell: OnLine) -> None:
+        super().__init__()
+        self._tell = tell
+
+    async def read(self, pipe: asyncio.StreamReader) -> None:
+        rest = bytearray()
+        while chunk := await pipe.read(65_536):
+            rest += chunk
+            *lines, rest = rest.split(b"\n") if b"\n" in chunk else [rest]
+            for line in lines:
+                self._tell(line.decode("utf-8", "replace"))
+            if len(rest) > LONGEST_LINE:
+                raise ValueError(f"the program wrote a line of more than {LONGEST_LINE} bytes")
+        if rest:
+            self._tell(rest.decode("utf-8", "replace"))
+
+
 class Pipes(asyncio.subprocess.SubprocessStreamProtocol):
     """The pipes of a program, and its end. asyncio's own `wait` waits for the pipes too, which a
     child that the program leaves behind may keep open for ever.
@@ -102,7 +125,7 @@ class Group:
     def __init__(self, transport: asyncio.SubprocessTransport, pipes: Pipes) -> None:
         self.transport = transport
         self.exited = pipes.exited
-        self.stdout, self.stderr = pipes.stdout, pipes.stderr
+        self.stdin, self.stdout, self.stderr = pipes.stdin, pipes.stdout, pipes.stderr
         self.pid = transport.get_pid()
         self.peak_mb = 0.0
         self._ending: asyncio.Task[None] | None = None
@@ -155,9 +178,14 @@ async def run(
     check: bool = True,
     cwd: str | None = None,
     env: Mapping[str, str] | None = None,
+    stdin: bytes | None = None,
+    on_line: OnLine | None = None,
 ) -> Completed:
     """Run a program to its end. Raises ProgramFailed (unless `check` is off), ProgramTimeout,
     ProgramTooLarge; cancelling, pausing or timing out the job ends the program first.
+
+    `stdin`: what it reads, such as a secret that is no word of a command. `on_line` has each line
+    of its output as it comes, on the hands' loop; if that raises, the program is ended.
     """
     job.check()
     if isinstance(command, str) or not command:
@@ -166,9 +194,10 @@ async def run(
     over = asyncio.get_running_loop().create_future()
     job.programs.add(over)
     try:
-        group = await _start(command, cwd, env)
+        group = await _start(command, cwd, env, with_input=stdin is not None)
         job.groups.add(group)
-        completed = await _see_through(job, group, command, limit_s, memory_mb)
+        output = Output() if on_line is None else Lines(on_line)
+        completed = await _see_through(job, group, command, limit_s, memory_mb, stdin, output)
     finally:
         job.programs.discard(over)
         over.set_result(None)
@@ -179,38 +208,47 @@ async def run(
     return completed
 
 
-async def _start(command: Sequence[str], cwd: str | None, env: Mapping[str, str] | None) -> Group:
+async def _start(
+    command: Sequence[str], cwd: str | None, env: Mapping[str, str] | None, *, with_input: bool
+) -> Group:
     loop = asyncio.get_running_loop()
     transport, pipes = await loop.subprocess_exec(
         lambda: Pipes(loop), sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), *command,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE, cwd=cwd, env=None if env is None else dict(env),
-        start_new_session=True,
+        stdin=asyncio.subprocess.PIPE if with_input else asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, cwd=cwd,
+        env=None if env is None else dict(env), start_new_session=True,
     )  # fmt: skip
     return Group(transport, pipes)
 
 
 async def _see_through(
-    job: RunningJob, group: Group, command: Sequence[str], limit_s: float | None, memory_mb: float
-) -> Completed:
+    job: RunningJob, group: Group, command: Sequence[str], limit_s: float | None, memory_mb: float,
+    stdin: bytes | None, out: Output,
+) -> Completed:  # fmt: skip
     with contextlib.suppress(psutil.Error):
         job.note_process(group.pid, psutil.Process(group.pid).create_time())
-    out, err = Output(), Output()
+    err = Output()
     assert group.stdout is not None
     assert group.stderr is not None
+    if stdin is not None and group.stdin is not None:
+        group.stdin.write(stdin)
+        group.stdin.close()
     pipes = asyncio.gather(out.read(group.stdout), err.read(group.stderr))
     watch = asyncio.ensure_future(group.watch(memory_mb))
     try:
         if job.stop is not None:  # asked while the program was being started
             raise Stopped(job.stop)
         await asyncio.wait(
-            {group.exited, watch}, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED
-        )
+            {group.exited, watch, _unreadable(pipes)},
+            timeout=limit_s, return_when=asyncio.FIRST_COMPLETED,
+        )  # fmt: skip
         if not group.exited.done():
-            over = watch.done()
+            over, unread = watch.done(), pipes.done() and pipes.exception()
             await _gone(group)
             if job.stop is not None:
                 raise Stopped(job.stop)
+            if unread:
+                raise unread
             raise _too_large(command, memory_mb) if over else _too_late(command, limit_s)
         group.signal(signal.SIGKILL)
         with contextlib.suppress(TimeoutError):
@@ -219,6 +257,18 @@ async def _see_through(
         await _clean_up(job, group, watch, pipes)
     code = group.transport.get_returncode() or 0
     return Completed(tuple(command), code, out.text(), err.text(), group.peak_mb)
+
+
+def _unreadable(pipes: asyncio.Future[tuple[None, None]]) -> asyncio.Future[None]:
+    """Done as soon as somebody cannot take what the program says."""
+    noticed = asyncio.get_running_loop().create_future()
+
+    def look(read: asyncio.Future[tuple[None, None]]) -> None:
+        if not read.cancelled() and read.exception() is not None and not noticed.done():
+            noticed.set_result(None)
+
+    pipes.add_done_callback(look)
+    return noticed
 
 
 async def _gone(group: Group) -> None:

@@ -15,6 +15,7 @@ from headway.core import GatePolicy
 from headway.core.kinds import UPSTREAM
 from headway.core.memory import Address, gate_at
 from headway.core.memory import load as load_gate
+from headway.core.recurrence import duration_s
 from headway.engine.hands.worker_gates import WorkerPolicies
 from headway.engine.settings import Value, policy_of
 from headway.engine.slots.lobby import Lobby
@@ -114,6 +115,16 @@ class Host:
         self._waits = {each: kept for each, kept in self._waits.items() if each in self._counts}
 
 
+def together(given: dict[str, Value]) -> Value:
+    """What several applications want of one host: the slowest says more than the others."""
+
+    def every_s(profile: Value) -> float:
+        return duration_s(profile["every"]) if "every" in profile else 0.0
+
+    slowest_last = sorted(given.values(), key=every_s)
+    return {field: each for profile in slowest_last for field, each in profile.items()}
+
+
 class Hosts:
     """All hosts: their profiles, and what was left of them by the last engine."""
 
@@ -121,7 +132,8 @@ class Hosts:
         self._brain = brain
         self.profile_of: Callable[[str], Value] = lambda name: {}  # noqa: ARG005
         self.profiles: dict[str, Value] = {}  # of those that are in use
-        self._given: dict[str, Value] = {}  # by applications, for as long as they want
+        # By applications, for as long as they want: of a host, what each has given.
+        self._given: dict[str, dict[str, Value]] = {}
         self.policies: dict[str, GatePolicy] = {}  # as worked out so far
         self.waiting: dict[str, Host] = {}  # where somebody waits
         # What gates knew before the restart: by name and address, and since when nobody asked.
@@ -134,16 +146,22 @@ class Hosts:
         if self.profiles.get(name) is profile:
             return
         given = self._given.get(name)
-        self._take(name, profile if given is None else {**given, **profile}, now)
+        self._take(name, profile if given is None else {**together(given), **profile}, now)
 
-    def give(self, name: str, profile: Value, now: float) -> None:
-        """What an application wants to hold for a host where nobody has said anything else."""
-        self._given[name] = profile
-        self._take(name, {**profile, **self.profile_of(name)}, now)
+    def give(self, name: str, profile: Value, now: float, *, by: str) -> None:
+        """What an application wants to hold for a host where nobody has said anything else. If
+        several do, the slower pace holds.
+        """
+        self._given.setdefault(name, {})[by] = profile
+        self._take(name, {**together(self._given[name]), **self.profile_of(name)}, now)
 
-    def take_back(self, name: str, now: float) -> None:
-        if self._given.pop(name, None) is not None:
-            self._take(name, self.profile_of(name), now)
+    def take_back(self, name: str, now: float, *, by: str) -> None:
+        given = self._given.get(name, {})
+        if given.pop(by, None) is None:
+            return
+        if not given:
+            del self._given[name]
+        self._take(name, {**together(given), **self.profile_of(name)}, now)
 
     def _take(self, name: str, profile: Value, now: float) -> None:
         changed = self.profiles.get(name) != profile
