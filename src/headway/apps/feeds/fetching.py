@@ -31,7 +31,6 @@ from headway.apps.feeds.fetching_answers import (
     said_by_status,
     validator,
 )
-from headway.apps.feeds.model import MAX_URL
 from headway.core.classify import parse_retry_after
 from headway.net.outbound import (
     Allowed,
@@ -42,6 +41,7 @@ from headway.net.outbound import (
     look_up,
     read_limited,
 )
+from headway.net.urls import MAX_URL
 
 __all__ = ["FEEDS", "PAGES", "FetchLimits", "Fetched", "Fetcher", "Introduction", "Kind"]
 

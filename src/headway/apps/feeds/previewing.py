@@ -16,9 +16,9 @@ from typing import Literal, NamedTuple, Protocol
 
 from headway.apps.feeds.discovery import common_addresses
 from headway.apps.feeds.fetching_answers import Fetched, Kind
-from headway.apps.feeds.model import host_of, plain_url
 from headway.apps.feeds.parsing import Candidate, FeedUnreadable, NotAFeed, ParsedFeed
 from headway.errors import HeadwayError
+from headway.net.urls import host_of, plain_url
 
 LOOK_S = 30.0  # for one address
 DISCOVERY_S = 25.0  # for a site

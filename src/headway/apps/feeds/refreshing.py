@@ -15,16 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from headway.apps.feeds.catalog import Name
 from headway.apps.feeds.fetching_answers import Fetched, Kind
-from headway.apps.feeds.model import (
-    Source,
-    Status,
-    Subscription,
-    error_text,
-    hints_of,
-    hints_text,
-    host_of,
-    plain_url,
-)
+from headway.apps.feeds.model import Source, Status, Subscription, error_text, hints_of, hints_text
 from headway.apps.feeds.moving import LEAD_TO_TWINS
 from headway.apps.feeds.pacing import Hints, adapted_interval_s
 from headway.apps.feeds.parsing import FeedUnreadable, ParsedFeed, ParserDied
@@ -35,6 +26,7 @@ from headway.apps.feeds.tables import ADD_ENTRY, ANNOUNCE, REPOINT_ENTRIES
 from headway.core import Outcome, RetryPolicy
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
+from headway.net.urls import host_of, plain_url
 from headway.outcomes import Answered
 from headway.store import Store
 

@@ -12,15 +12,7 @@ import msgspec
 
 from headway.apps.feeds.catalog import Catalog, Name
 from headway.apps.feeds.hosts import HostPaces
-from headway.apps.feeds.model import (
-    DEFAULT_INTERVAL_S,
-    Source,
-    Status,
-    Subscription,
-    host_of,
-    new_source,
-    plain_url,
-)
+from headway.apps.feeds.model import DEFAULT_INTERVAL_S, Source, Status, Subscription, new_source
 from headway.apps.feeds.moving import ADOPT_ARTICLES, LEAD_TO_TWINS, WITHDRAW_ARTICLES
 from headway.apps.feeds.pacing import interval_within_bounds_s
 from headway.apps.feeds.scheduling import COUNTED_FOR, LANE, Schedule
@@ -33,6 +25,7 @@ from headway.apps.feeds.tables import (
 )
 from headway.core import State
 from headway.engine.brain import Brain
+from headway.net.urls import host_of, plain_url
 from headway.store import Store
 from headway.store.records import NewJob, Unique, UniqueScope
 

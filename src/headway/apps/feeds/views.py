@@ -9,9 +9,10 @@ from pydantic import BaseModel, Field
 
 from headway.api.models import Moment
 from headway.api.views import moment
-from headway.apps.feeds.model import Source, Subscription, host_of
+from headway.apps.feeds.model import Source, Subscription
 from headway.apps.feeds.register import Register
 from headway.core import State, Ticket
+from headway.net.urls import host_of
 from headway.store import Store
 
 MINUTE_S = 60.0

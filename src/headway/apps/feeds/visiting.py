@@ -16,7 +16,6 @@ import httpx2
 from headway.api.turns import in_turn
 from headway.apps.feeds.fetching import FEEDS, Fetched, Fetcher, Kind
 from headway.apps.feeds.fetching_answers import NoTurn
-from headway.apps.feeds.model import host_of
 from headway.apps.feeds.parsing import Candidate, FeedParser, ParsedFeed, ParserDied
 from headway.apps.feeds.register import Register
 from headway.apps.feeds.settings import FeedSettings
@@ -24,6 +23,7 @@ from headway.apps.feeds.spacing import Spacing
 from headway.errors import EngineStopped, SlotLost
 from headway.net.addresses import Allowed
 from headway.net.outbound import Refused, check_url
+from headway.net.urls import host_of
 from headway.outcomes import Snooze
 from headway.sdk.app import App
 from headway.sdk.slot import Slot

@@ -27,9 +27,10 @@ from headway.apps.feeds.greader.ids import (
     short_id,
 )
 from headway.apps.feeds.marking import in_parts
-from headway.apps.feeds.model import Subscription, plain_url
+from headway.apps.feeds.model import Subscription
 from headway.apps.feeds.register import Register
 from headway.apps.feeds.views import title_of
+from headway.net.urls import plain_url
 from headway.store import Store
 
 # Times are those of turns, and what a turn has found can be seen a moment later. Whoever asks for

@@ -12,12 +12,13 @@ from headway.apps.feeds.greader.errors import bad
 from headway.apps.feeds.greader.ids import FEED, LABEL, Kind, Stream
 from headway.apps.feeds.greader.labels import folder_of
 from headway.apps.feeds.greader.streams import Reading
-from headway.apps.feeds.model import Subscription, host_of
+from headway.apps.feeds.model import Subscription
 from headway.apps.feeds.parsing.text import MAX_NAME, one_line
 from headway.apps.feeds.register import Register, Wanted
 from headway.apps.feeds.routes.feeds import usable_url
 from headway.net.addresses import Allowed
 from headway.net.outbound import Refused
+from headway.net.urls import host_of
 
 MOST_AT_ONCE = 200  # feeds that one request changes, in one turn of the brain
 SUBSCRIBE, EDIT, UNSUBSCRIBE = "subscribe", "edit", "unsubscribe"

@@ -16,8 +16,8 @@ from pydantic import (
 )
 
 from headway.api.bodies import NO_NUL, WHOLE
-from headway.apps.feeds.model import MAX_URL
 from headway.apps.feeds.parsing.text import MAX_NAME
+from headway.net.urls import MAX_URL
 
 AT_ONCE = 1_000  # feeds that one request adds
 LEAST, MOST = 1, 10_080  # minutes

@@ -15,7 +15,7 @@ from headway.api.bodies import NO_NUL
 from headway.api.problems import MAX_ERRORS, Problem, documented
 from headway.api.site import Reply, Site, TheSite
 from headway.apps.feeds.folders import folder_path, is_below
-from headway.apps.feeds.model import Subscription, host_of, plain_url
+from headway.apps.feeds.model import Subscription
 from headway.apps.feeds.parsing.text import MAX_NAME, one_line
 from headway.apps.feeds.register import Duplicates, Register, Wanted
 from headway.apps.feeds.routes.feed_bodies import (
@@ -37,6 +37,7 @@ from headway.apps.feeds.views import (
 )
 from headway.net.addresses import Allowed
 from headway.net.outbound import Refused, check_url
+from headway.net.urls import host_of, plain_url
 
 router = APIRouter(tags=["Feeds"])
 
