@@ -44,8 +44,9 @@ class Server:
         self.dsn = dsn
         self.port = 0  # any that is free; after the first start always the same
         self.url = ""
-        self.environment = {
-            f"HEADWAY_{name.upper()}": str(value) for name, value in settings.items()
+        self.environment = {  # without the archive, which would do jobs that tests only look at
+            "HEADWAY_MEDIA_ON": "no",
+            **{f"HEADWAY_{name.upper()}": str(value) for name, value in settings.items()},
         }
         self._process: subprocess.Popen[bytes] | Forked | None = None
 

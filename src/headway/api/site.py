@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, asynccontextmanager, suppress
 from dataclasses import replace
@@ -38,7 +38,7 @@ from headway.errors import EngineStopped, UnknownJob
 from headway.sdk.app import App
 from headway.sdk.control import Control
 from headway.store import Store
-from headway.store.records import Job, Query
+from headway.store.records import Job, NewJob, Query
 
 if TYPE_CHECKING:
     from headway.api.spans import AttemptSpan, Tracing
@@ -62,6 +62,10 @@ def paged(items: list[dict[str, Any]], total: int, page: int, size: int) -> Repl
     return Reply({"items": items, "count": len(items), "total": total, "page": page, "size": size})
 
 
+# From what was sent to `/api/requests/enqueue`, and by whom. `Problem` says what is wrong with it.
+RequestMaker = Callable[[Any, Principal], NewJob]
+
+
 class Site:
     def __init__(
         self, app: App, config: Config, tracing: Tracing | None = None,
@@ -80,6 +84,8 @@ class Site:
         more = {each.name: each.counts for each in applications}
         self.exposition = Exposition(meters, Measures(self), more)
         self.applications = applications
+        # By type of request: how an application wants it to be put into the queue.
+        self.request_makers: dict[str, RequestMaker] = {}
         for each in applications:
             each.serve(self)
         self.boot = token_urlsafe(8)  # another one after each start, so that workers notice

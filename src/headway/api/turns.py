@@ -1,13 +1,17 @@
-"""Asking the brain from the server's loop."""
+"""Asking the brain on behalf of a request."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.engine import Engine
 from headway.engine.loop_future import LoopFuture
+
+if TYPE_CHECKING:
+    from headway.api.auth import Principal
+    from headway.api.site import Site
 
 T = TypeVar("T")
 
@@ -30,3 +34,14 @@ async def in_turn(engine: Engine, call: Callable[[float], T], within_s: float | 
     if found is LATE:
         raise TimeoutError
     return found
+
+
+def in_own_name(site: Site, principal: Principal, do: Callable[[float], T]) -> T:
+    """In the brain's turn, and in the trail with who did it. Blocking."""
+    brain = site.engine.brain
+
+    def turn(now: float) -> T:
+        with brain.controls.acting(principal.who):
+            return do(now)
+
+    return site.wait(site.engine.ask(turn))

@@ -72,6 +72,11 @@ async def store_job(site: Site, body: JobBody, principal: Principal) -> tuple[di
     job = new_job(body, tenant, site.now(), site.config.max_payload, apart=apart)
     if apart and (job.after or job.batch):
         await asyncio.to_thread(check_own, site, [job], tenant)
+    return await put_job(site, job, principal)
+
+
+async def put_job(site: Site, job: NewJob, principal: Principal) -> tuple[dict[str, Any], bool]:
+    """The same for a job that is what it must be."""
     handle = await site.app.aenqueue(job)
     if not handle.joined:
         return fresh_view(site, job, handle.id), False

@@ -10,13 +10,13 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from headway.api import models, quick
-from headway.api.auth import Operator, Reader
+from headway.api.auth import Operator, Principal, Reader
 from headway.api.bodies import WHOLE, Attempts, JobBody, Name, Text, UniqueBody
 from headway.api.problems import Problem, documented
 from headway.api.quick import read, whose
 from headway.api.routes.events import SSE, LastEventId, following
-from headway.api.routes.jobs import JobId, Page, Size, steer, store_job
-from headway.api.site import Reply, TheSite, paged
+from headway.api.routes.jobs import JobId, Page, Size, put_job, steer, store_job
+from headway.api.site import Reply, Site, TheSite, paged
 from headway.api.stream import request_words
 from headway.api.views import (
     COOKIE_LANE,
@@ -105,8 +105,22 @@ def host_of(url: str) -> str | None:
 async def enqueue(request: Request) -> Response:
     """A duplicate of an active request (same type, subscription and url) joins it."""
     site, principal = whose(request, "submit")
-    body = await read(request, EnqueueBody)
-    view, joined = await store_job(site, job_of(body), principal)
+    return await enqueued(site, await read(request, EnqueueBody), principal)
+
+
+async def enqueued(site: Site, body: EnqueueBody, principal: Principal) -> Response:
+    """Put it into the queue, as whoever does requests of its type wants it, and say so."""
+    maker = site.request_makers.get(body.type)
+    if maker is None:
+        view, joined = await store_job(site, job_of(body), principal)
+    else:
+        job = maker(body, principal)
+        site.check_room(job.tenant, 1)
+        view, joined = await put_job(site, job, principal)
+    return accepted(view, joined)
+
+
+def accepted(view: dict[str, Any], joined: bool) -> Response:
     answer = {**request_view(view), "joined": joined}
     return Reply(answer, 202, headers={"Location": f"/api/requests/{view['id']}"})
 

@@ -12,6 +12,7 @@ from fastapi.responses import PlainTextResponse
 from headway.api.auth import Submitter
 from headway.api.problems import Problem
 from headway.api.site import Reply, Site, TheSite
+from headway.api.turns import in_own_name
 from headway.apps.feeds.greader import labels
 from headway.apps.feeds.greader.asking import EXACT_S, Asked, TheAsked, in_form
 from headway.apps.feeds.greader.errors import bad, documented
@@ -30,7 +31,7 @@ from headway.apps.feeds.marking import Marks, mark
 from headway.apps.feeds.opml import BadOpml, read_opml
 from headway.apps.feeds.previewing import TooManyLooks, Unusable
 from headway.apps.feeds.rounds import TooManyRounds
-from headway.apps.feeds.routes.reach import TheFeeds, in_own_name
+from headway.apps.feeds.routes.reach import TheFeeds
 from headway.net.addresses import Allowed
 
 router = APIRouter(prefix="/api/greader/reader/api/0", tags=["Reader apps"])

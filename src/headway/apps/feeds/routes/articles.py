@@ -15,11 +15,10 @@ from headway.api import models
 from headway.api.auth import Reader, Submitter
 from headway.api.bodies import MAX_ID, Name, Text
 from headway.api.problems import Problem, documented
-from headway.api.routes.jobs import Page, Size, store_job
-from headway.api.routes.requests import EnqueueBody, job_of
+from headway.api.routes.jobs import Page, Size
+from headway.api.routes.requests import EnqueueBody, enqueued
 from headway.api.site import Reply, Site, TheSite
 from headway.api.turns import in_turn
-from headway.api.views import request_view
 from headway.apps.feeds import articles
 from headway.apps.feeds.articles import Article, Order, Wanted
 from headway.apps.feeds.folders import folder_path
@@ -354,9 +353,7 @@ async def archive(
         wanted = EnqueueBody.model_validate({"type": ARCHIVES, "url": url, "requires_cookie": True})
     except ValidationError:
         raise Problem(422, "this link is too long for the archive", kind="bad-link") from None
-    view, joined = await store_job(site, job_of(wanted), principal)
-    answer = {**request_view(view), "joined": joined}
-    return Reply(answer, 202, headers={"Location": f"/api/requests/{view['id']}"})
+    return await enqueued(site, wanted, principal)
 
 
 def chosen(article: Article, url: str | None) -> str:

@@ -14,6 +14,7 @@ from headway.api.auth import Principal, Reader, Submitter
 from headway.api.bodies import NO_NUL
 from headway.api.problems import MAX_ERRORS, Problem, documented
 from headway.api.site import Reply, Site, TheSite
+from headway.api.turns import in_own_name
 from headway.apps.feeds.folders import folder_path, is_below
 from headway.apps.feeds.model import Subscription
 from headway.apps.feeds.parsing.text import MAX_NAME, one_line
@@ -24,7 +25,7 @@ from headway.apps.feeds.routes.feed_bodies import (
     Feeds,
     NamedFeedChangeBody,
 )
-from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.routes.reach import TheFeeds, owner
 from headway.apps.feeds.routes.showing import feed_shown, shown, unknown
 from headway.apps.feeds.views import (
     MINUTE_S,

@@ -11,10 +11,11 @@ from headway.api.auth import Principal, Reader, Submitter
 from headway.api.bodies import NO_NUL
 from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite
+from headway.api.turns import in_own_name
 from headway.apps.feeds.folders import MAX_FOLDER, FolderTooLong, folder_path, move_folder
 from headway.apps.feeds.routes.feed_bodies import Lenient
 from headway.apps.feeds.routes.feeds import register_of
-from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.routes.reach import TheFeeds, owner
 from headway.apps.feeds.views import Numbers, numbers_of
 
 router = APIRouter(tags=["Feeds"])

@@ -15,11 +15,12 @@ from headway.api.auth import Principal, Reader, Submitter
 from headway.api.models import Moment, Status
 from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite, number_of
+from headway.api.turns import in_own_name
 from headway.api.views import moment
 from headway.apps.feeds.model import Source, Subscription
 from headway.apps.feeds.routes.feed_bodies import FeedId, Lenient
 from headway.apps.feeds.routes.feeds import register_of
-from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.routes.reach import TheFeeds, owner
 from headway.apps.feeds.routes.showing import unknown
 from headway.apps.feeds.scheduling import BY_HAND, REFRESH, source_of
 from headway.apps.feeds.views import open_ticket

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from fastapi import Depends, Request
 
@@ -13,8 +12,6 @@ from headway.apps.feeds.tables import APP
 
 if TYPE_CHECKING:
     from headway.apps.feeds.application import Feeds
-
-T = TypeVar("T")
 
 
 def feeds_of(site: Site) -> Feeds:
@@ -37,14 +34,3 @@ def owner(principal: Principal) -> str:
     no tenant has feeds of his own, too.
     """
     return principal.tenant or ""
-
-
-def in_own_name(site: Site, principal: Principal, do: Callable[[float], T]) -> T:
-    """In the brain's turn, and in the trail with who did it."""
-    brain = site.engine.brain
-
-    def turn(now: float) -> T:
-        with brain.controls.acting(principal.who):
-            return do(now)
-
-    return site.wait(site.engine.ask(turn))

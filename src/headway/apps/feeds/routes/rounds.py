@@ -17,6 +17,7 @@ from headway.api.bodies import NO_NUL, Name
 from headway.api.models import Moment
 from headway.api.problems import Problem, documented
 from headway.api.site import Reply, Site, TheSite
+from headway.api.turns import in_own_name
 from headway.api.views import in_words, moment
 from headway.apps.feeds.folders import folder_path, is_below
 from headway.apps.feeds.model import Source
@@ -31,7 +32,7 @@ from headway.apps.feeds.round_rows import (
     RoundRow,
 )
 from headway.apps.feeds.rounds import AT_ONCE, Asked, Round, TooManyRounds
-from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.routes.reach import TheFeeds, owner
 from headway.apps.feeds.views import title_of
 from headway.core.explain import Explanation
 

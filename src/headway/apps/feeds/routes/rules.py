@@ -13,10 +13,11 @@ from headway.api.auth import Principal, Reader, Submitter
 from headway.api.bodies import NO_NUL, WHOLE, Body, Name
 from headway.api.problems import Problem, documented
 from headway.api.site import Reply, TheSite
+from headway.api.turns import in_own_name
 from headway.api.views import moment
 from headway.apps.feeds.applying import APPLY, Seen, folders_of, matching, newest_first
 from headway.apps.feeds.folders import folder_path
-from headway.apps.feeds.routes.reach import TheFeeds, in_own_name, owner
+from headway.apps.feeds.routes.reach import TheFeeds, owner
 from headway.apps.feeds.rules import (
     MAX_CONDITIONS,
     MAX_RULES,

@@ -1,0 +1,3 @@
+"""Accounts at sites: cookies that are sealed, used in turn, rested when a site pushes back, and
+looked after.
+"""

@@ -1,0 +1,183 @@
+"""How the archive is put together, and what a server has of it."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache, partial
+from pathlib import Path
+
+from fastapi import APIRouter
+
+from headway.api.bodies import reserve
+from headway.api.config import Config
+from headway.api.metrics import Counts
+from headway.api.site import Site
+from headway.apps.media import starting
+from headway.apps.media.accounts.checking import Checker
+from headway.apps.media.accounts.checking import Visitor as CheckVisitor
+from headway.apps.media.accounts.cookie_file import sweep
+from headway.apps.media.accounts.notifying import Notifier
+from headway.apps.media.accounts.register import Accounts
+from headway.apps.media.counting import Counter, Looker
+from headway.apps.media.downloading import Downloader
+from headway.apps.media.jobs import (
+    COUNT,
+    DOWNLOAD,
+    LANE,
+    LIBRARY,
+    LIST,
+    LOOK,
+    PREFIX,
+    REFRESH,
+    START,
+    TYPES,
+    YT_DLP,
+    rules,
+    subscription_of,
+)
+from headway.apps.media.listing import Lister
+from headway.apps.media.ordering import UserAgents
+from headway.apps.media.presets import account_site, preset_of_site
+from headway.apps.media.register import Register
+from headway.apps.media.requesting import makers
+from headway.apps.media.running import fetch
+from headway.apps.media.settings import MB, TABLE, MediaSettings, media_settings
+from headway.apps.media.shelf import Shelf
+from headway.apps.media.starting import Starter
+from headway.apps.media.tables import APP, MIGRATIONS
+from headway.apps.media.visiting import Fetch, Visitor
+from headway.core.change import Change
+from headway.engine.brain import Brain
+from headway.engine.hands.context import job
+from headway.net.addresses import Allowed
+from headway.net.sealing import Vault
+from headway.sdk.app import App
+
+reserve(PREFIX)
+
+
+class Media:
+    name = APP
+    routers: Sequence[APIRouter] = ()
+
+    def prepare(self, app: App, config: Config, settings_file: str | None) -> None:
+        self.settings = media_settings(settings_file)
+        app.settings.foreign.add(TABLE)
+        self.is_on = self.settings.is_on
+        if not self.is_on:
+            return
+        store = app.store
+        store.install(APP, MIGRATIONS)
+        self.store = store
+        self.allowed = Allowed(config.outbound_allow)
+        self.register = Register(store)
+        self.accounts = Accounts(store, cache(partial(_vault, config.data)), self._needs_account)
+        agents = UserAgents(tuple(self.settings.ua_profiles.split(",")))
+        self.check_visitor = CheckVisitor(
+            self.allowed, {"User-Agent": agents.choose(with_cookie=True)}, app.now
+        )
+        self.checker = Checker(self.accounts, self.check_visitor.visit)
+        self.notifier = Notifier(
+            self.accounts, lambda: self.settings.notify_url or None, self.allowed
+        )
+        cookies = Path(config.data) / "cookies"
+        self.visitor = Visitor(
+            self.settings, self.accounts, tuple(config.outbound_allow), cookies,
+            _fetch_with(self.settings),
+        )  # fmt: skip
+        root = Path(self.settings.library or Path(config.data) / "archive").expanduser().absolute()
+        self.library = Shelf(root, store, min_free_bytes=self.settings.min_free_mb * MB)
+        in_thread = asyncio.to_thread
+        common = (store, self.register, self.visitor, self.settings, in_thread)
+        self.lister = Lister(*common)
+        self.counter = Counter(*common)
+        self.looker = Looker(self.register, self.visitor, self.settings)
+        self.downloader = Downloader(
+            store, self.register, self.visitor, self.library, self.settings, in_thread,
+            has_ffmpeg=shutil.which("ffmpeg") is not None,
+        )  # fmt: skip
+        self.starter = Starter(store, self.register, in_thread)
+        self._register_jobs(app)
+        app.settings.declare("code", "tool", YT_DLP, {"limit": self.settings.at_once})
+        app.settings.declare("code", "lane", LANE, {})
+        app.preparing.append(self._meet)
+        self._cookies = cookies
+
+    def _register_jobs(self, app: App) -> None:
+        settings = self.settings
+        tools = (YT_DLP,)
+        app.job(
+            type=COUNT, policy=rules(settings.count_timeout_s, 2, 5.0, 2.0), tools=tools,
+            keep_result="2d",
+        )(self.counter.expected_total)  # fmt: skip
+        app.job(
+            type=LOOK, policy=rules(settings.meta_timeout_s, 2, 5.0, 2.0), tools=tools,
+            keep_result="2d",
+        )(self.looker.parse)  # fmt: skip
+        app.job(
+            type=LIST, policy=rules(settings.list_timeout_s, 3, 30.0, 2.0), tools=tools,
+            keep_result="2d",
+        )(self.lister.list_fetch)  # fmt: skip
+        app.job(
+            type=DOWNLOAD, policy=rules(settings.download_timeout_s, 3, 60.0, 2.0),
+            tools=(YT_DLP, LIBRARY), keep_result="2d",
+        )(self.downloader.download)  # fmt: skip
+        app.job(type=REFRESH, policy=starting.RULES)(self.starter.refresh)
+        app.job(type=START, policy=starting.RULES)(self.starter.start)
+        types = app.registry.types
+        for type in TYPES:
+            types[type].filled_in = self.register.fill_in
+        types[DOWNLOAD].ended = self.downloader.ended
+        types[LIST].ended = self._list_ended
+        self.checker.register(app)
+        self.notifier.register(app)
+
+    def _list_ended(self, batch: int | None, change: Change, now: float) -> None:
+        id = subscription_of(change.ticket.key)
+        self.lister.ended(id, change.after.value, change.detail)
+
+    def _meet(self, brain: Brain) -> None:
+        self.accounts.meet(brain)
+        self.checker.meet(brain)
+        self.notifier.meet(brain)
+        self.register.meet(brain)
+        for part in (self.visitor, self.lister, self.downloader, self.starter):
+            part.brain = brain
+
+    def _needs_account(self, site: str) -> bool:
+        return preset_of_site(site).needs_account or bool(self.accounts.list(account_site(site)))
+
+    def counts(self) -> Iterable[Counts]:
+        return ()
+
+    def serve(self, site: Site) -> None:
+        self.site = site
+        if self.is_on:
+            site.request_makers |= makers(self.register, self.allowed, site.now)
+            if site.app.engine is not None and site.engine.brain.granting:
+                sweep(self._cookies)  # what a server left that was killed
+
+    async def start(self) -> None:
+        """Nothing is to be done in the server's loop."""
+
+    def stop_waiting(self) -> None:
+        """Nobody waits for long."""
+
+    async def stop(self) -> None:
+        if self.is_on:
+            await self.check_visitor.close()
+
+
+def _fetch_with(settings: MediaSettings) -> Fetch:
+    python = settings.python or sys.executable
+    call: Fetch = partial(fetch, job, python=python, memory_mb=settings.memory_mb)
+    return call
+
+
+def _vault(directory: str) -> Vault:
+    """Made when there is the first secret: who has none needs no key, and no place for one."""
+    Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Vault.at(directory)

@@ -1,0 +1,306 @@
+"""Getting one video: `download`.
+
+What was got is moved into the library first, and written down in the commit that ends the job. If
+the server dies in between, the next attempt finds the files where they belong, and only writes it
+down. A file that was begun is gone on with.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import msgspec
+
+from headway.apps.media import items
+from headway.apps.media.fetcher.filters import Filters
+from headway.apps.media.fetcher.protocol import FailureKind, Known, Task
+from headway.apps.media.jobs import ITEM, LIBRARY
+from headway.apps.media.judging import in_words
+from headway.apps.media.library.errors import LibraryError
+from headway.apps.media.library.moving import PRIVATE
+from headway.apps.media.library.naming import DEFAULT, Facts, Template
+from headway.apps.media.library.publishing import Published, find_published, publish
+from headway.apps.media.library.root import Library
+from headway.apps.media.listing import InThread, filters_of
+from headway.apps.media.model import Item, State, Subscription, error_text
+from headway.apps.media.ordering import formats_for
+from headway.apps.media.presets import site_of
+from headway.apps.media.register import Register
+from headway.apps.media.running import Answer, Failure
+from headway.apps.media.settings import MB, MediaSettings
+from headway.apps.media.tables import ADD_ITEM, BLAME_ITEM, KEEP_ITEM, MOVE_ITEM_FROM
+from headway.apps.media.visiting import Visitor, check_site, in_turn
+from headway.core import Outcome
+from headway.core import State as JobState
+from headway.core.change import Change
+from headway.core.kinds import TOOL
+from headway.engine.brain import Brain
+from headway.engine.hands.context import job
+from headway.engine.hands.processes import ProgramTimeout
+from headway.outcomes import Answered, Cancel
+from headway.store import Store
+
+CLOSED_S = 300.0  # for which downloads wait if the library is away or full
+AGAIN_S = 1.0  # a job that could not be done waits at the gate of the library
+GREW_BYTES = 1_000_000  # of a file, after which its time-out is no failure
+SINGLES = "single videos"  # the directory of what nobody subscribes to
+QUALITY = "best"
+CANCELLED, FILTERED, UNKNOWN = "cancelled", "filter", "unknown"  # kinds of reasons
+NAMED = "named.json"  # in the directory of an item that is being worked on
+
+
+class Got(NamedTuple):
+    """A video that is in the library."""
+
+    published: Published
+    info: dict[str, Any]
+    resumed_bytes: int = 0
+
+
+class Downloader:
+    def __init__(
+        self, store: Store, register: Register, visitor: Visitor, library: Library,
+        settings: MediaSettings, in_thread: InThread, has_ffmpeg: bool,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._register = register
+        self._visitor = visitor
+        self._library = library
+        self._settings = settings
+        self._has_ffmpeg = has_ffmpeg
+        self._usual = Template.parse(settings.template or DEFAULT)
+        self.in_thread = in_thread
+        self.brain: Brain  # from the moment that an engine is about to start
+        self._of_job: dict[int, int] = {}  # items of jobs that do not say so themselves
+        self._blamed: dict[int, Failure] = {}  # what went wrong in jobs that end in this turn
+        self._over: list[int] = []  # items whose directories are not needed any more
+
+    async def download(
+        self, url: str | None = None, subscription_id: int | None = None, item: int | None = None,
+        requires_cookie: bool = True, ua_profile: str | None = None,
+    ) -> dict[str, Any] | Answered:  # fmt: skip
+        """The job."""
+        row = None
+        if subscription_id is not None:
+            row = self._register.get(subscription_id, job.tenant)
+            if row is None:
+                raise Cancel(f"there is no subscription {subscription_id} any more")
+        wanted = await self._wanted(row, url, item)
+        site = site_of(wanted.url) if row is None else row.site
+        check_site(site)
+        try:
+            there = await self.in_thread(self._look, row, wanted)
+        except LibraryError as error:
+            return self._no_room(error)
+        if there is not None:
+            return self._here(wanted, there, is_old=True)
+        return await self._get(row, wanted, site)
+
+    # ------------------------------------------------------------------ what is wanted
+
+    async def _wanted(self, row: Subscription | None, url: str | None, id: int | None) -> Item:
+        """The item, which is made if nobody has listed it."""
+        number = 0 if row is None else row.id
+        found = await self.in_thread(self._find, number, url, id)
+        if found is None:
+            if not url:
+                raise Cancel("there is no such item any more")
+            found = await in_turn(self.brain, partial(self._new, job.tenant, number, url))
+        self._of_job[job.id] = found.id
+        return found
+
+    def _find(self, subscription: int, url: str | None, id: int | None) -> Item | None:
+        found = None if id is None else items.item(self._store, id)
+        if found is not None and (found.tenant, found.subscription) == (job.tenant, subscription):
+            return found
+        if url is None:
+            return None
+        return items.item_of_url(self._store, job.tenant, subscription, url)
+
+    def _new(self, tenant: str, subscription: int, url: str, now: float) -> Item:
+        entry = {"key": f"url:{hashlib.sha256(url.encode()).hexdigest()[:32]}", "url": url}
+        found = items.new_item(self._register.next_item(), tenant, subscription, entry, now)
+        found = found._replace(state=State.QUEUED.value)
+        self.brain.write(ADD_ITEM, found)
+        return found
+
+    def _look(self, row: Subscription | None, wanted: Item) -> Got | None:
+        """Whether it is here already. LibraryError: nobody can say."""
+        self._library.check()
+        while self._over:
+            self._library.drop_work(self._over.pop())
+        if wanted.files is not None and wanted.state == State.DONE:
+            files = msgspec.json.decode(wanted.files)
+            video = self._library.root / files["video"]
+            if video.is_file():
+                size = video.stat().st_size
+                return Got(Published(str(Path(files["video"]).with_suffix("")), files, size), {})
+        kept = self._named(wanted.id)
+        if kept is None:
+            return None
+        stem, info = kept
+        found = find_published(self._library.root, stem, wanted.key)
+        return None if found is None else Got(found, info)
+
+    # ------------------------------------------------------------------ getting it
+
+    async def _get(
+        self, row: Subscription | None, wanted: Item, site: str
+    ) -> dict[str, Any] | Answered:
+        work = await self.in_thread(self._library.work, wanted.id)
+        begun = _bytes_in(work)
+        rate = self._settings.rate_kb * 1_000
+        try:
+            answer = await self._visitor.visit(
+                Task.DOWNLOAD, wanted.url, site=site, cookie=True,
+                timeout_s=self._settings.download_timeout_s, on_progress=job.progress,
+                directory=str(work), known=_known(wanted),
+                formats=formats_for(QUALITY if row is None else row.quality, self._has_ffmpeg),
+                limit_bytes_per_s=rate or None,
+                min_free_bytes=self._settings.min_free_mb * MB,
+                filters=Filters() if row is None else filters_of(row),
+            )  # fmt: skip
+        except ProgramTimeout:
+            if _bytes_in(work) >= begun + GREW_BYTES:
+                return Answered(Outcome.returned(after_s=AGAIN_S))  # it only takes long
+            raise
+        if answer.failure is not None:
+            return self._failed(wanted, answer.failure, site)
+        try:
+            got = await self.in_thread(self._publish, row, wanted, work, answer)
+        except LibraryError as error:
+            return self._no_room(error)
+        return self._here(wanted, got)
+
+    def _publish(self, row: Subscription | None, wanted: Item, work: Path, answer: Answer) -> Got:
+        result = answer.result or {}
+        info = dict(result.get("info") or {})
+        stem = self._stem(row, wanted, result, info)
+        self._keep_name(work, stem, info)
+        thumbnail = result.get("thumbnail")
+        published = publish(
+            self._library.root, stem, work=work, media=work / result["file"],
+            thumbnail=work / thumbnail if thumbnail else None, info=info, identity=wanted.key,
+            nfo_kind="movie" if row is None or row.nfo != "episode" else "episode",
+            show=None if row is None else row.name,
+        )  # fmt: skip
+        return Got(published, info, int(result.get("resumed_from_bytes") or 0))
+
+    def _stem(
+        self, row: Subscription | None, wanted: Item, result: dict[str, Any], info: dict[str, Any]
+    ) -> PurePosixPath:
+        template = self._usual if row is None or not row.template else Template.parse(row.template)
+        facts = items.facts_of(info)
+        stem = template.render(
+            Facts(
+                title=facts["title"] or wanted.title or "", id=str(info.get("id") or wanted.key),
+                extractor=str(info.get("extractor") or ""),
+                uploader=facts["uploader"] or wanted.uploader or "",
+                subscription=SINGLES if row is None else row.name,
+                site=site_of(wanted.url),
+                published_at=wanted.published_at or facts["published_at"],
+                index=None if wanted.place is None else wanted.place + 1,
+                height=result.get("height"),
+            )
+        )  # fmt: skip
+        return self._library.of(wanted.tenant) / stem
+
+    def _keep_name(self, work: Path, stem: PurePosixPath, info: dict[str, Any]) -> None:
+        """Beside what was got, so that whoever comes after a crash knows where it went."""
+        kept = {"stem": str(stem), "info": items.facts_of(info)}
+        (work / NAMED).write_bytes(msgspec.json.encode(kept))
+
+    def _named(self, item: int) -> tuple[PurePosixPath, dict[str, Any]] | None:
+        try:
+            work = self._library.root / PRIVATE / "work" / str(item)
+            kept = msgspec.json.decode((work / NAMED).read_bytes())
+            return PurePosixPath(kept["stem"]), kept["info"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    # ------------------------------------------------------------------ how it ended
+
+    def _here(self, wanted: Item, got: Got, *, is_old: bool = False) -> dict[str, Any]:
+        job.with_end(partial(self._done, wanted, got))
+        return {"item": wanted.id, "files": dict(got.published.files),
+                "size_bytes": got.published.size_bytes, "resumed_bytes": got.resumed_bytes,
+                "was_there": is_old}  # fmt: skip
+
+    def _failed(self, wanted: Item, failure: Failure, site: str) -> dict[str, Any] | Answered:
+        if failure.kind is FailureKind.FILTERED:
+            job.with_end(partial(self._skip, wanted, failure.message))
+            return {"item": wanted.id, "skipped": failure.message}
+        if failure.kind is FailureKind.DISK:
+            return self._no_room(LibraryError(failure.message))
+        if failure.kind is not FailureKind.PUSHBACK:
+            job.with_end(partial(self._blame, job.id, wanted, failure))
+        return Answered(self._visitor.outcome(failure, site))
+
+    def _no_room(self, error: LibraryError) -> Answered:
+        """No fault of the video, nor of the site: all downloads wait."""
+        job.with_end(partial(self._close_library, str(error)))
+        return Answered(Outcome.returned(after_s=AGAIN_S))
+
+    # ------------------------------------------------------------------ in the brain's turn
+
+    def ended(self, batch: int | None, change: Change, now: float) -> None:
+        """`JobType.ended`."""
+        number: Any = change.ticket.id
+        of_job = self._of_job.pop(number, 0)
+        id = int(dict(change.ticket.labels).get(ITEM, of_job))
+        if not id:
+            return
+        blamed = self._blamed.pop(number, None)
+        if change.after is JobState.COMPLETED:
+            self._over.append(id)
+        elif change.after is JobState.FAILED:
+            kind = UNKNOWN if blamed is None else blamed.kind.value
+            reason = change.detail if blamed is None else in_words(blamed)
+            self._move(id, State.FAILED, reason or "it failed", kind, now)
+        elif change.after is JobState.CANCELLED:
+            self._move(id, State.SKIPPED, change.detail or "cancelled", CANCELLED, now)
+
+    def _move(self, id: int, state: State, reason: str, kind: str, now: float) -> None:
+        """To its end, if it has not come to another one."""
+        row = (id, state.value, error_text(reason), kind, now, State.QUEUED.value)
+        self.brain.write(MOVE_ITEM_FROM, row)
+
+    def _close_library(self, why: str, now: float) -> None:
+        self.brain.core.gates.close(TOOL, LIBRARY, now, until=now + CLOSED_S, why=why)
+        self.brain.record(now, "library_closed", subject=f"tool:{LIBRARY}", detail=why)
+
+    def _skip(self, wanted: Item, reason: str, now: float) -> None:
+        self._move(wanted.id, State.SKIPPED, reason, FILTERED, now)
+
+    def _blame(self, number: int, wanted: Item, failure: Failure, now: float) -> None:
+        self._blamed[number] = failure
+        row = (wanted.id, failure.kind.value, error_text(in_words(failure)), wanted.failures + 1,
+               now)  # fmt: skip
+        self.brain.write(BLAME_ITEM, row)
+
+    def _done(self, wanted: Item, got: Got, now: float) -> None:
+        facts = items.facts_of(got.info)
+        told = {name: getattr(wanted, name) if value is None else value
+                for name, value in facts.items()}  # fmt: skip
+        files = msgspec.json.encode(dict(got.published.files)).decode()
+        self.brain.write(
+            KEEP_ITEM,
+            (wanted.id, State.DONE.value, None, None, 0, told["title"], told["uploader"],
+             told["published_at"], told["duration_s"], told["views"], files,
+             got.published.size_bytes, now, now),
+        )  # fmt: skip
+
+
+def _known(wanted: Item) -> Known:
+    """What the list has said."""
+    return Known(
+        title=wanted.title, published_at=wanted.published_at, duration_s=wanted.duration_s,
+        views=wanted.views,
+    )  # fmt: skip
+
+
+def _bytes_in(work: Path) -> int:
+    return sum(each.stat().st_size for each in work.iterdir() if each.is_file())

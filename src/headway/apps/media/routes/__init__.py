@@ -1,0 +1,1 @@
+"""The archive over HTTP: one file a thing that people look at."""
