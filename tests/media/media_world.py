@@ -1,4 +1,4 @@
-"""The archive in a world with a clock of its own: sites that do as they are told, weeks in a moment.
+"""The archive in a world with a clock of its own: sites do as they are told, weeks take a moment.
 
 Only the program is replaced: queue, register, accounts and library are the real ones.
 """
@@ -227,7 +227,7 @@ class MediaWorld(World):
     def download_now(self, subscription: Subscription) -> int:
         """As the route does it."""
         register = self.media.register
-        self.turn(lambda now: register.put(self.row(subscription)._replace(wanted=1)))
+        self.turn(lambda _: register.put(self.row(subscription)._replace(wanted=1)))
         return self.list_now(subscription)
 
     def video(self, url: str, tenant: str = "") -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -254,3 +255,46 @@ def test_a_single_video() -> None:
         (item,) = world.items()
         assert (item.tenant, item.subscription, item.state) == ("ann", 0, "done")
         assert world.on_disk()[0].startswith("tenants/ann/single videos/")
+
+
+def test_a_very_long_list_in_one_piece_is_taken_in_bit_by_bit() -> None:
+    with MediaWorld() as world:
+        world.site("videos.example", lists={"/list": ids(3_500)}, whole=True)
+        subscription = world.subscribe(URL)
+        world.list_now(subscription)
+        world.run_for("3s")
+        world.restart()
+        world.run_for("10m")
+        row = world.row(subscription)
+        assert (row.is_complete, row.cursor, row.walk_at) == (1, 0, None)
+        assert world.states() == {"found": 3_500}
+        assert len({each.id for each in world.items()}) == 3_500
+
+
+def test_what_a_list_has_no_more_is_marked_and_kept() -> None:
+    with MediaWorld() as world:
+        site = world.site("videos.example", lists={"/list": ids(230)}, download_s=1.0)
+        subscription = world.subscribe(URL)
+        world.download_now(subscription)
+        world.run_for("3h")
+        del site.lists["/list"][150:155]
+        world.list_now(subscription, full=True)
+        world.run_for("10m")
+        gone = [each.key for each in world.items() if each.gone_at is not None]
+        assert gone == [f"x:v{number:04}" for number in range(150, 155)]
+        assert world.states() == {"done": 230}
+        site.lists["/list"][150:150] = ids(5, 150)
+        world.list_now(subscription, full=True)
+        world.run_for("10m")
+        assert not [each for each in world.items() if each.gone_at is not None]
+
+
+def test_a_list_longer_than_allowed_ends_there() -> None:
+    with MediaWorld() as world:
+        world.site("videos.example", lists={"/list": ids(900)})
+        world.media.lister._settings = replace(world.media.settings, list_max_chunks=3)
+        subscription = world.subscribe(URL)
+        world.list_now(subscription)
+        world.run_for("10m")
+        assert len(world.items()) == 300
+        assert world.row(subscription).is_complete

@@ -153,8 +153,8 @@ class Play:
         self.world.media.library.min_free_bytes = 0
         for site in self.world.web.sites.values():
             site.failures.clear()
+        register = self.world.media.register
         for row in self.rows:
-            register = self.world.media.register
             self.world.turn(lambda now, row=row: register.change(row.id, now, paused=0))  # type: ignore[misc]
         for _ in range(3):
             for row in self.rows:

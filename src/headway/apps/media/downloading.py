@@ -122,7 +122,7 @@ class Downloader:
 
     def _new(self, tenant: str, subscription: int, url: str, now: float) -> Item:
         entry = {"key": f"url:{hashlib.sha256(url.encode()).hexdigest()[:32]}", "url": url}
-        found = items.new_item(self._register.next_item(), tenant, subscription, entry, now)
+        found = items.new_item(self._register.item_numbers(1)[0], tenant, subscription, entry, now)
         found = found._replace(state=State.QUEUED.value)
         self.brain.write(ADD_ITEM, found)
         return found

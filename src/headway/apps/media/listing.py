@@ -24,7 +24,7 @@ from headway.apps.media.register import Register
 from headway.apps.media.running import Failure
 from headway.apps.media.settings import MediaSettings
 from headway.apps.media.tables import ADD_ITEM, MARK_GONE, TELL_ITEM
-from headway.apps.media.visiting import Visitor
+from headway.apps.media.visiting import Visitor, in_turn
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
 from headway.engine.ledger import clean
@@ -33,7 +33,8 @@ from headway.store import Store
 from headway.store.records import NewJob
 
 T = TypeVar("T")
-PART = 100  # entries
+PART = 100  # entries that are asked for
+AT_ONCE = 1_000  # that are taken in by one turn
 HEAD, WALK = "head", "walk"  # until something is known; to the end
 LEAST_BUDGET_S = 5.0
 
@@ -93,11 +94,31 @@ class Lister:
             items.known, self._store, row, [each["key"] for each in entries]
         )
         part = Part(mode, start, entries, known, result.get("next"), result.get("title"), began_at)
+        part = await self._take_most(row.id, part)
         job.with_end(partial(self._end, row.id, part))
         new = sum(1 for each in entries if each["key"] not in known)
         job.progress(start + len(entries), row.total, f"{start + len(entries)} listed, {new} new")
         return {"subscription_id": row.id, "listed": len(entries), "new": new, "start": start,
                 "mode": mode, "next": part.next}  # fmt: skip
+
+    async def _take_most(self, id: int, part: Part) -> Part:
+        """A list that comes as one piece is taken in bit by bit, so that nobody else waits long;
+        each bit with the place after it. What is left for the end.
+        """
+        while len(part.entries) > AT_ONCE:
+            bit = part._replace(entries=part.entries[:AT_ONCE], next=part.start + AT_ONCE)
+            await in_turn(self.brain, partial(self._take_bit, id, bit))
+            part = part._replace(entries=part.entries[AT_ONCE:], start=part.start + AT_ONCE)
+        return part
+
+    def _take_bit(self, id: int, bit: Part, now: float) -> None:
+        row = self._register.subscriptions.get(id)
+        if row is None:
+            return
+        self._take_in(row, bit, now)
+        if bit.mode == WALK:
+            walk_at = _walk_at(row, bit)
+            self._register.put(row._replace(cursor=bit.next or 0, walk_at=walk_at))
 
     def _is_due_in_full(self, row: Subscription, now: float) -> bool:
         """A list that was never read to its end, or not for long."""
@@ -164,12 +185,12 @@ class Lister:
         jobs: list[NewJob] = []
         fresh: list[Item] = []
         told: list[tuple[Any, ...]] = []
+        unknown = [each for each in part.entries if each["key"] not in part.known]
         for entry in part.entries:
-            there = part.known.get(entry["key"])
-            if there is not None:
-                told.append(_told(there, entry, now))
-                continue
-            found = items.new_item(self._register.next_item(), row.tenant, row.id, entry, now)
+            if entry["key"] in part.known:
+                told.append(_told(part.known[entry["key"]], entry, now))
+        for number, entry in zip(self._register.item_numbers(len(unknown)), unknown, strict=True):
+            found = items.new_item(number, row.tenant, row.id, entry, now)
             found = judged(found, row, filters)
             if found.state == State.FOUND and row.wanted:
                 found = found._replace(state=State.QUEUED.value)
@@ -190,7 +211,7 @@ class Lister:
         is_cut = part.next is not None and part.next >= most
         following = None if is_cut else part.next
         if part.mode == WALK:
-            walk_at = part.began_at if part.start == 0 or row.walk_at is None else row.walk_at
+            walk_at = _walk_at(row, part)
             if following is not None:
                 self._register.put(row._replace(cursor=following, walk_at=walk_at))
                 return following, WALK
@@ -203,6 +224,11 @@ class Lister:
         if following is not None and not part.known:
             return following, HEAD
         return None if row.walk_at is None else (row.cursor, WALK)
+
+
+def _walk_at(row: Subscription, part: Part) -> float:
+    """When the walk began that this is a part of."""
+    return part.began_at if part.start == 0 or row.walk_at is None else row.walk_at
 
 
 def download_job(found: Item, row: Subscription, now: float, *, by_hand: bool = False) -> NewJob:

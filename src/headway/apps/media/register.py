@@ -144,8 +144,10 @@ class Register:
             self.brain.write(PUT_SUBSCRIPTION, row)
             self.subscriptions[row.id] = row
 
-    def next_item(self) -> int:
-        return self._next(LAST_ITEM)
+    def item_numbers(self, count: int) -> range:
+        """New ones."""
+        last = self._next(LAST_ITEM, count)
+        return range(last - count + 1, last + 1)
 
     def enqueue(self, jobs: Iterable[NewJob]) -> None:
         """With the commit of this turn."""
@@ -197,9 +199,9 @@ class Register:
 
     # ------------------------------------------------------------------ how
 
-    def _next(self, name: str) -> int:
+    def _next(self, name: str, count: int = 1) -> int:
         """Numbers are never used again, also if what had them is gone."""
-        self._last[name] += 1
+        self._last[name] += count
         self.brain.write(PUT_FACT, (name, str(self._last[name])))
         return self._last[name]
 

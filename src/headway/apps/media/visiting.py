@@ -93,7 +93,7 @@ class Visitor:
         finally:
             if account is not None:
                 give_back = partial(self._accounts.given_back, job.fence, heard)
-                self.brain.ask(lambda now: give_back(now))
+                self.brain.ask(give_back)
         if account is not None and failure is not None:
             self._remember(account, failure)
         return answer

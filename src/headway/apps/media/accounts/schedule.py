@@ -58,7 +58,7 @@ class CheckSchedule:
         at_once = self._coming.pop(id, False)
         account = self._wanted(id)
         if self.jobs.get(id, number) != number:
-            pass
+            self.brain.core.cancel(number, now, WHY_NOT_TWICE)
             self.check_now(id, now)  # as somebody wants who has put it here, or retries it
             return
         if account is None:
