@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headway.apps.media.fetcher.choosing import Choosing, facts
-from headway.apps.media.fetcher.downloading import _forget_another_choice
+from headway.apps.media.fetcher.downloading import Begun
 from headway.apps.media.fetcher.failures import Verdict
 from headway.apps.media.fetcher.filters import Filters
 from headway.apps.media.fetcher.picturing import extension
@@ -99,6 +99,16 @@ def test_a_file_that_was_cut_off_is_continued(site: VideoSite, work: Path) -> No
     assert sha256(work / "media.mp4") == video.sha256()
 
 
+def test_a_file_that_was_replaced_is_not_continued(site: VideoSite, work: Path) -> None:
+    video = site.video("one", size=1_000_000)
+    site.fail("/media/", "cut", count=1)
+    assert download(site, site.watch_url("one"), work).failure.kind is FailureKind.NETWORK
+    video.size, video.edition = 1_000_001, "second"
+    result = download(site, site.watch_url("one"), work).result
+    assert sha256(work / result["file"]) == video.sha256()
+    assert result["resumed_from_bytes"] == 0
+
+
 def test_a_network_error_is_tried_again_inside(site: VideoSite, work: Path) -> None:
     video = site.video("one", size=1_000_000)
     site.fail("/media/", "cut", count=1)
@@ -119,71 +129,20 @@ def test_a_file_that_is_gone_in_one_format_comes_in_another(site: VideoSite, wor
     ]  # fmt: skip
 
 
-def test_nothing_is_asked_for_that_is_not_wanted(site: VideoSite, work: Path) -> None:
-    site.video("one", title="An Advert", views=3)
-    unwanted = Filters(title_none=("ADVERT",))
-    ran = download(site, site.watch_url("one"), work, filters=unwanted, formats=("b[height=1]",))
-    assert ran.failure.kind is FailureKind.FILTERED
-    assert "advert" in ran.failure.message.lower()
-    assert [each.path for each in site.log] == ["/watch/one"]
-
-
-@pytest.mark.parametrize(
-    ("more", "kind"),
-    [
-        ({"max_bytes": 50_000}, FailureKind.TOO_LARGE),
-        ({"min_free_bytes": 10**16}, FailureKind.DISK),
-        ({"formats": ("b[height>=4000]", "ba")}, FailureKind.FORMAT),
-    ],
-)
-def test_a_file_that_must_not_come_is_left(
-    site: VideoSite, work: Path, more: dict[str, Any], kind: FailureKind
-) -> None:
-    site.video("one", heights=(720,), size=5_000_000)
-    ran = download(site, site.watch_url("one"), work, **more)
-    assert ran.failure.kind is kind
-    assert all(each.sent_bytes < 5_000_000 for each in site.asked("/media/"))
-    assert not (work / "media.mp4").exists()
-    assert not site.asked("/thumb/")
-
-
-def test_a_live_stream_is_not_recorded(site: VideoSite, work: Path) -> None:
-    url = site.page(
-        "/live.mpd",
-        '<MPD type="dynamic" xmlns="urn:mpeg:dash:schema:mpd:2011"><Period><AdaptationSet '
-        'mimeType="video/mp4"><Representation id="1" bandwidth="1"><BaseURL>/media/x.mp4</BaseURL>'
-        "</Representation></AdaptationSet></Period></MPD>",
-        kind="application/dash+xml",
-    )
-    assert download(site, url, work).failure.kind is FailureKind.LIVE
-    assert not site.asked("/media/")
-
-
-def test_a_list_is_no_video(site: VideoSite, work: Path) -> None:
-    site.collection("some", 2)
-    assert download(site, site.collection_url("some"), work).failure.kind is FailureKind.UNSUPPORTED
-    assert not site.asked("/media/")
-
-
-def test_a_video_without_its_thumbnail_is_still_a_video(site: VideoSite, work: Path) -> None:
-    site.video("one")
-    site.page("/thumb/one.jpg", "<html>no picture</html>", kind="image/jpeg")
-    ran = download(site, site.watch_url("one"), work)
-    assert (ran.result["thumbnail"], ran.result["pushback"]) == (None, None)
-    assert (work / "media.mp4").exists()
-
-
 # --- parts of it, without a program
 
 
 def test_what_is_left_of_another_format_is_not_continued(tmp_path: Path) -> None:
-    _forget_another_choice(tmp_path, "one")
+    Begun(tmp_path, "one").forget_another()
     (tmp_path / "media.mp4.part").write_text("half")
     (tmp_path / "kept.txt").write_text("somebody else's")
-    _forget_another_choice(tmp_path, "one")
+    Begun(tmp_path, "one").keep_size(8)
+    Begun(tmp_path, "one").forget_another()
     assert (tmp_path / "media.mp4.part").exists()
-    _forget_another_choice(tmp_path, "two")
+    assert Begun(tmp_path, "one").size() == 8
+    Begun(tmp_path, "two").forget_another()
     assert files_in(tmp_path) == {"kept.txt", "media.choice"}
+    assert Begun(tmp_path, "two").size() is None
 
 
 def made(**more: Any) -> Order:

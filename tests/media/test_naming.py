@@ -150,10 +150,20 @@ def test_a_long_title_gives_way_to_the_id() -> None:
     assert MAX_NAME_BYTES - 3 < len(name.encode()) <= MAX_NAME_BYTES
 
 
+def test_an_id_is_not_shortened_while_something_else_can_be() -> None:
+    name = rendered("{title} [{id}]", title="t" * 100, id="i" * 120)
+    assert name == f"{'t' * 77} [{'i' * 120}]"
+
+
 def test_of_two_long_fields_both_stay_readable() -> None:
     name = rendered("{uploader} - {title} [{id}]", title="t" * 500, uploader="u" * 500, id="i" * 11)
     assert "uuuuuuuuuuuuuuuuuuuuuuuu - t" in name
     assert name.endswith(f"t [{'i' * 11}]")
+
+
+def test_a_name_that_is_cut_ends_like_any_other() -> None:
+    assert legal_name("a" * 199 + ". b") == "a" * 199
+    assert legal_name("a" * 199 + " b") == "a" * 199
 
 
 def test_a_character_is_not_torn_from_its_marks() -> None:

@@ -26,6 +26,8 @@ INFO: dict[str, Any] = {
     "thumbnail": "https://img.example/1.jpg",
 }
 
+LOCAL = "file:" + "//"
+
 anything = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -89,7 +91,8 @@ def test_with_an_image_beside_the_video_nobody_asks_the_site_for_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["file:///etc/passwd", "/etc/passwd", "javascript:x", "http:", 7]
+    "address",
+    [LOCAL + "/etc/passwd", LOCAL + "host/share", "/etc/passwd", "javascript:x", "http:", 7],
 )
 def test_only_addresses_of_the_web_are_told(address: Any) -> None:
     root = read(nfo({"id": "1", "thumbnail": address, "webpage_url": address}))

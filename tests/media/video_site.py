@@ -58,13 +58,14 @@ class Video:
     views: int = 1_000
     size: int = SIZE
     uploader: str = "An uploader"
+    edition: str = ""  # another one has another content
     heights: tuple[int, ...] = ()  # one media file for each, instead of a single one
     is_page: bool = False
     thumbnail: bool = True
     more: dict[str, Any] = field(default_factory=dict)  # further fields of its description
 
     def content(self, file: str | None = None) -> bytes:
-        return hashlib.shake_256((file or self.id).encode()).digest(self.size)
+        return hashlib.shake_256(((file or self.id) + self.edition).encode()).digest(self.size)
 
     def sha256(self, file: str | None = None) -> str:
         return hashlib.sha256(self.content(file)).hexdigest()

@@ -20,7 +20,7 @@ def opening() -> Iterator[Opening]:
 
         def opened(store: str) -> Guarded:
             if store not in known:
-                known[store] = stack.enter_context(guarded_on(store))
+                known[store] = stack.enter_context(guarded_on(store, media_on="yes"))
             return known[store]
 
         yield opened

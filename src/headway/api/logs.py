@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 
 from headway.errors import BadSettings
-from headway.net.redaction import redact, redact_query, redact_value
+from headway.net.redaction import MASK, redact, redact_query, redact_value
 
 FORMATS = ("auto", "json", "text")
 LEVELS = ("debug", "info", "warning", "error", "critical")
@@ -116,9 +116,21 @@ def access(
     logger.log(level, "%s %s %s", method, path, status, extra={"fields": fields, "said": said})
 
 
+_private: list[str] = []
+
+
+def keep_private(beginning: str) -> None:
+    """In paths that begin so, what follows up to the next slash is a secret."""
+    _private.append(beginning)
+
+
 def shown_path(path: str) -> str:
     """A path with its query, without what is secret in them."""
     bare, mark, query = path.partition("?")
+    for beginning in _private:
+        if bare.startswith(beginning):
+            secret, slash, rest = bare.removeprefix(beginning).partition("/")
+            bare = f"{beginning}{MASK if secret else ''}{slash}{rest}"
     return f"{redact(bare)}{mark}{redact_query(query)}"
 
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from headway import errors
+from headway.api.logs import shown_path
 from headway.core import IllegalTransition
 from headway.core.change import UnknownTicket
 from headway.net.redaction import redact
@@ -205,7 +206,7 @@ async def _answer_bug(request: Request, error: Exception) -> Response:
 
 def bug(method: str, path: str, error: Exception) -> Problem:
     """Nobody has foreseen this."""
-    logger.error("%s %s failed", method, path, exc_info=error)
+    logger.error("%s %s failed", method, shown_path(path), exc_info=error)
     return Problem(500, "this is a fault of Headway; the server's log says more", kind="bug")
 
 
@@ -218,11 +219,12 @@ TEXTS = {
     404: "There is no such thing, or it belongs to somebody else.",
     409: "This is not possible in the present state.",
     413: "The body is too large.",
+    416: "There is no such part of it.",
     421: "The request was sent to a host name that is not ours.",
     422: "The input is not what is expected.",
     429: "Too much at once; try again later.",
     431: "The headers are too large.",
-    502: "The controller could not be asked; the detail says what to check.",
+    502: "Somebody else was asked and could not answer; the detail says what to check.",
     503: "The store or the engine cannot be used now; try again.",
 }
 ALWAYS = (400, 401, 403, 413, 421, 422, 429, 431, 503)

@@ -122,7 +122,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
     for path, methods in document["paths"].items():
         if path not in OPEN_PATHS:
             for operation in methods.values():
-                operation["security"] = [{"bearer": []}, {"session": []}, {}]
+                operation.setdefault("security", [{"bearer": []}, {"session": []}, {}])
     add_links(document)
     app.openapi_schema = document
     return document

@@ -11,6 +11,11 @@ import typer
 
 from headway import __version__
 from headway.cli import (
+    archive,
+    archive_accounts,  # noqa: F401 - its commands are among those of `archive`
+    archive_checks,  # noqa: F401 - likewise
+    archive_doing,  # noqa: F401 - likewise
+    archive_items,  # noqa: F401 - likewise
     batches,
     channels,
     doctor,
@@ -65,6 +70,7 @@ for group in (
     channels.app,
     channels.budgets,
     feeds.app,
+    archive.app,
 ):
     app.add_typer(group, rich_help_panel=STEER)
 app.add_typer(tokens.app, rich_help_panel=KEEP)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import secrets
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -15,12 +16,14 @@ from headway.api.bodies import reserve
 from headway.api.config import Config
 from headway.api.metrics import Counts
 from headway.api.site import Site
+from headway.api.tokens import reserve_tenants
 from headway.apps.media import starting
 from headway.apps.media.accounts.checking import Checker
 from headway.apps.media.accounts.checking import Visitor as CheckVisitor
 from headway.apps.media.accounts.cookie_file import sweep
-from headway.apps.media.accounts.notifying import Notifier
+from headway.apps.media.accounts.notifying import Notifier, Sign
 from headway.apps.media.accounts.register import Accounts
+from headway.apps.media.accounts.schedule import COUNTED_FOR
 from headway.apps.media.counting import Counter, Looker
 from headway.apps.media.downloading import Downloader
 from headway.apps.media.jobs import (
@@ -40,28 +43,53 @@ from headway.apps.media.jobs import (
 )
 from headway.apps.media.listing import Lister
 from headway.apps.media.ordering import UserAgents
+from headway.apps.media.podcast import Podcasts
 from headway.apps.media.presets import account_site, preset_of_site
+from headway.apps.media.reconciling import COUNTED_FOR as LOOKED_AT_FOR
+from headway.apps.media.reconciling import RECONCILE, Reconciler
+from headway.apps.media.reconciling import RULES as RECONCILE_RULES
 from headway.apps.media.register import Register
 from headway.apps.media.requesting import makers
+from headway.apps.media.routes import (
+    accounts,
+    actions,
+    failures,
+    files,
+    items,
+    overview,
+    podcasts,
+    reconciling,
+    subscriptions,
+)
 from headway.apps.media.running import fetch
 from headway.apps.media.settings import MB, TABLE, MediaSettings, media_settings
 from headway.apps.media.shelf import Shelf
 from headway.apps.media.starting import Starter
 from headway.apps.media.tables import APP, MIGRATIONS
+from headway.apps.media.tallying import Tally
 from headway.apps.media.visiting import Fetch, Visitor
 from headway.core.change import Change
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
+from headway.errors import BadSettings
 from headway.net.addresses import Allowed
+from headway.net.redaction import SECRETS
 from headway.net.sealing import Vault
+from headway.net.webhooks import check_secret, signature
 from headway.sdk.app import App
 
 reserve(PREFIX)
+reserve_tenants(COUNTED_FOR)
+reserve_tenants(LOOKED_AT_FOR)
 
 
 class Media:
     name = APP
-    routers: Sequence[APIRouter] = ()
+    routers: Sequence[APIRouter] = (
+        # Actions go first: one of them has a name where others have a number.
+        actions.router, subscriptions.router, items.router, failures.router,
+        accounts.router, overview.router, reconciling.router, files.router, podcasts.router,
+    )  # fmt: skip
 
     def prepare(self, app: App, config: Config, settings_file: str | None) -> None:
         self.settings = media_settings(settings_file)
@@ -81,8 +109,10 @@ class Media:
         )
         self.checker = Checker(self.accounts, self.check_visitor.visit)
         self.notifier = Notifier(
-            self.accounts, lambda: self.settings.notify_url or None, self.allowed
-        )
+            self.accounts, lambda: self.settings.notify_url or None, self.allowed,
+            instance=store.secret("instance", secrets.token_urlsafe(9)),
+            sign=_sign_with(self.settings.notify_secret),
+        )  # fmt: skip
         cookies = Path(config.data) / "cookies"
         self.visitor = Visitor(
             self.settings, self.accounts, tuple(config.outbound_allow), cookies,
@@ -100,6 +130,9 @@ class Media:
             has_ffmpeg=shutil.which("ffmpeg") is not None,
         )  # fmt: skip
         self.starter = Starter(store, self.register, in_thread)
+        self.reconciler = Reconciler(store, self.register, self.library, in_thread)
+        self.podcasts = Podcasts(store, self.register)
+        self.tally = Tally(store, self.register, self.accounts)
         self._register_jobs(app)
         app.settings.declare("code", "tool", YT_DLP, {"limit": self.settings.at_once})
         app.settings.declare("code", "lane", LANE, {})
@@ -127,6 +160,9 @@ class Media:
         )(self.downloader.download)  # fmt: skip
         app.job(type=REFRESH, policy=starting.RULES)(self.starter.refresh)
         app.job(type=START, policy=starting.RULES)(self.starter.start)
+        app.job(type=RECONCILE, policy=RECONCILE_RULES, keep_result="30d")(
+            self.reconciler.reconcile
+        )
         types = app.registry.types
         for type in TYPES:
             types[type].filled_in = self.register.fill_in
@@ -144,6 +180,8 @@ class Media:
         self.checker.meet(brain)
         self.notifier.meet(brain)
         self.register.meet(brain)
+        self.reconciler.meet(brain)
+        self.podcasts.meet(brain)
         for part in (self.visitor, self.lister, self.downloader, self.starter):
             part.brain = brain
 
@@ -151,7 +189,7 @@ class Media:
         return preset_of_site(site).needs_account or bool(self.accounts.list(account_site(site)))
 
     def counts(self) -> Iterable[Counts]:
-        return ()
+        return self.tally.counts(self.site.now()) if self.is_on else ()
 
     def serve(self, site: Site) -> None:
         self.site = site
@@ -169,6 +207,19 @@ class Media:
     async def stop(self) -> None:
         if self.is_on:
             await self.check_visitor.close()
+            await self.notifier.close()
+
+
+def _sign_with(secret: str) -> Sign | None:
+    """How messages are signed. None: nobody has said with what."""
+    if not secret:
+        return None
+    try:
+        check_secret(secret)
+    except ValueError as error:
+        raise BadSettings(f"notify_secret of [media] cannot be used: {error}") from None
+    SECRETS.add(secret)
+    return partial(signature, secret)
 
 
 def _fetch_with(settings: MediaSettings) -> Fetch:

@@ -17,7 +17,7 @@ import msgspec
 from headway.apps.media import items
 from headway.apps.media.fetcher.filters import Filters
 from headway.apps.media.fetcher.protocol import FailureKind, Known, Task
-from headway.apps.media.jobs import ITEM, LIBRARY
+from headway.apps.media.jobs import ITEM, LIBRARY, subscription_of
 from headway.apps.media.judging import in_words
 from headway.apps.media.library.errors import LibraryError
 from headway.apps.media.library.moving import PRIVATE
@@ -31,7 +31,7 @@ from headway.apps.media.presets import site_of
 from headway.apps.media.register import Register
 from headway.apps.media.running import Answer, Failure
 from headway.apps.media.settings import MB, MediaSettings
-from headway.apps.media.tables import ADD_ITEM, BLAME_ITEM, KEEP_ITEM, MOVE_ITEM_FROM
+from headway.apps.media.tables import ADD_ITEM, BLAME_ITEM, END_ITEM, FREE_TWINS, KEEP_ITEM
 from headway.apps.media.visiting import Visitor, check_site, in_turn
 from headway.core import Outcome
 from headway.core import State as JobState
@@ -40,6 +40,7 @@ from headway.core.kinds import TOOL
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
 from headway.engine.hands.processes import ProgramTimeout
+from headway.engine.tickets import spec_of
 from headway.outcomes import Answered, Cancel
 from headway.store import Store
 
@@ -77,6 +78,7 @@ class Downloader:
         self._of_job: dict[int, int] = {}  # items of jobs that do not say so themselves
         self._blamed: dict[int, Failure] = {}  # what went wrong in jobs that end in this turn
         self._over: list[int] = []  # items whose directories are not needed any more
+        self._tidied_for: Brain | None = None
 
     async def download(
         self, url: str | None = None, subscription_id: int | None = None, item: int | None = None,
@@ -130,8 +132,7 @@ class Downloader:
     def _look(self, row: Subscription | None, wanted: Item) -> Got | None:
         """Whether it is here already. LibraryError: nobody can say."""
         self._library.check()
-        while self._over:
-            self._library.drop_work(self._over.pop())
+        self._tidy_up()
         if wanted.files is not None and wanted.state == State.DONE:
             files = msgspec.json.decode(wanted.files)
             video = self._library.root / files["video"]
@@ -144,6 +145,17 @@ class Downloader:
         stem, info = kept
         found = find_published(self._library.root, stem, wanted.key)
         return None if found is None else Got(found, info)
+
+    def _tidy_up(self) -> None:
+        """Remove what was worked with and is not needed: of those that came to their end since the
+        last time, and after a start of those before.
+        """
+        if self._tidied_for is not self.brain:
+            self._tidied_for = self.brain
+            left = [int(name) for name in self._library.leftovers() if name.isdecimal()]
+            self._over += set(left) - set(items.unfinished(self._store, left))
+        while self._over:
+            self._library.drop_work(self._over.pop())
 
     # ------------------------------------------------------------------ getting it
 
@@ -249,31 +261,50 @@ class Downloader:
     def ended(self, batch: int | None, change: Change, now: float) -> None:
         """`JobType.ended`."""
         number: Any = change.ticket.id
-        of_job = self._of_job.pop(number, 0)
-        id = int(dict(change.ticket.labels).get(ITEM, of_job))
+        tenant = change.ticket.tenant
+        id = self._item_of(change, self._of_job.pop(number, 0))
         if not id:
             return
         blamed = self._blamed.pop(number, None)
-        if change.after is JobState.COMPLETED:
-            self._over.append(id)
-        elif change.after is JobState.FAILED:
+        self.brain.write(FREE_TWINS, (id, tenant, now))
+        if change.after is JobState.FAILED:
             kind = UNKNOWN if blamed is None else blamed.kind.value
             reason = change.detail if blamed is None else in_words(blamed)
-            self._move(id, State.FAILED, reason or "it failed", kind, now)
+            self._end(id, tenant, State.FAILED, reason or "it failed", kind, now)
         elif change.after is JobState.CANCELLED:
-            self._move(id, State.SKIPPED, change.detail or "cancelled", CANCELLED, now)
+            self._end(id, tenant, State.SKIPPED, change.detail or "cancelled", CANCELLED, now)
 
-    def _move(self, id: int, state: State, reason: str, kind: str, now: float) -> None:
-        """To its end, if it has not come to another one."""
-        row = (id, state.value, error_text(reason), kind, now, State.QUEUED.value)
-        self.brain.write(MOVE_ITEM_FROM, row)
+    def _item_of(self, change: Change, ran_for: int) -> int:
+        """0: of none. What a label says may be anybody's words."""
+        said = dict(change.ticket.labels).get(ITEM, "")
+        if said.isdecimal() and said.isascii() and len(said) <= 15:
+            return int(said)
+        number: Any = change.ticket.id
+        return ran_for or self._asked_for(number)
+
+    def _asked_for(self, number: int) -> int:
+        """The item of a request that names only an address, and has never run."""
+        job = self._store.job(number)
+        if job is None or job.spec is None:
+            return 0
+        url = spec_of(job.spec).about.get("url")
+        row = self._register.subscriptions.get(subscription_of(job.key))
+        if url is None or row is None:
+            return 0
+        found = items.item_of_url(self._store, job.tenant, row.id, url)
+        return 0 if found is None else found.id
+
+    def _end(self, id: int, tenant: str, state: State, reason: str, kind: str, now: float) -> None:
+        """If it has not come to another end."""
+        self.brain.write(END_ITEM, (id, tenant, state.value, error_text(reason), kind, now))
 
     def _close_library(self, why: str, now: float) -> None:
         self.brain.core.gates.close(TOOL, LIBRARY, now, until=now + CLOSED_S, why=why)
         self.brain.record(now, "library_closed", subject=f"tool:{LIBRARY}", detail=why)
 
     def _skip(self, wanted: Item, reason: str, now: float) -> None:
-        self._move(wanted.id, State.SKIPPED, reason, FILTERED, now)
+        self._over.append(wanted.id)
+        self._end(wanted.id, wanted.tenant, State.SKIPPED, reason, FILTERED, now)
 
     def _blame(self, number: int, wanted: Item, failure: Failure, now: float) -> None:
         self._blamed[number] = failure
@@ -282,6 +313,7 @@ class Downloader:
         self.brain.write(BLAME_ITEM, row)
 
     def _done(self, wanted: Item, got: Got, now: float) -> None:
+        self._over.append(wanted.id)
         facts = items.facts_of(got.info)
         told = {name: getattr(wanted, name) if value is None else value
                 for name, value in facts.items()}  # fmt: skip

@@ -64,6 +64,20 @@ def in_states(
     return [Item(*each) for each in rows]
 
 
+def unfinished(store: Store, ids: Sequence[int]) -> list[int]:
+    """Those of these that may still be downloaded, or gone on with."""
+    over = (State.DONE.value, State.SKIPPED.value)
+    found: list[int] = []
+    for some in chunks(ids, AT_ONCE):
+        marks = ", ".join("?" * len(some))
+        rows = store.rows(
+            f"select id from media_items where id in ({marks}) and state not in (?, ?)",
+            (*some, *over),
+        )
+        found += [id for (id,) in rows]
+    return found
+
+
 def counts(store: Store, subscription: int) -> dict[str, int]:
     """How many are in each state."""
     rows = store.rows(

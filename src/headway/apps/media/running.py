@@ -56,8 +56,8 @@ class Answer:
     failure: Failure | None = None
 
 
-class Malformed(Exception):
-    """The program said something that cannot be read."""
+class Malformed(ValueError):
+    """The program said something that cannot be read. The runner says so with a ValueError too."""
 
 
 async def fetch(
@@ -80,7 +80,9 @@ async def fetch(
             stdin=order.to_json(), on_line=reading.line, timeout=timeout_s, check=False,
             env=_environment(order), memory_mb=memory_mb,
         )  # fmt: skip
-    except Malformed as error:
+    except ValueError as error:
+        if reading.is_handing_on:  # not the program, but whoever heard it
+            raise
         return _broken(f"the program that calls yt-dlp said something else: {error}")
     if reading.answer is None or completed.code != 0:
         last = (completed.stderr.strip().splitlines() or ["and said nothing"])[-1]
@@ -112,6 +114,7 @@ class _Reading:
     def __init__(self, on_entry: OnEntry | None, on_progress: OnProgress | None) -> None:
         self._on_entry = on_entry
         self._on_progress = on_progress
+        self.is_handing_on = False  # and stays so if somebody cannot take it
         self.answer: Answer | None = None
 
     def line(self, text: str) -> None:
@@ -127,15 +130,22 @@ class _Reading:
             raise Malformed("a line that is not expected")
         match said.pop("kind", None):
             case Line.ENTRY:
-                if self._on_entry is not None:
-                    self._on_entry(said)
+                self._hand_on(self._on_entry, said)
             case Line.PROGRESS:
-                if self._on_progress is not None:
-                    _tell(said, self._on_progress)
+                done, total = said.get("done_bytes"), said.get("total_bytes")
+                if not isinstance(done, (int, float)):
+                    raise Malformed("progress without a number")
+                self._hand_on(self._on_progress, done, total, progress_note(said))
             case Line.END:
                 self.answer = _answer(said)
             case kind:
                 raise Malformed(f"a line of the kind {str(kind)[:20]!r}")
+
+    def _hand_on(self, to: Callable[..., None] | None, *said: Any) -> None:
+        if to is not None:
+            self.is_handing_on = True
+            to(*said)
+            self.is_handing_on = False
 
 
 def _answer(said: dict[str, Any]) -> Answer:
@@ -162,13 +172,6 @@ def _answer(said: dict[str, Any]) -> Answer:
 
 
 # ---------------------------------------------------------------------- progress in words
-
-
-def _tell(said: dict[str, Any], on_progress: OnProgress) -> None:
-    done, total = said.get("done_bytes"), said.get("total_bytes")
-    if not isinstance(done, (int, float)):
-        raise Malformed("progress without a number")
-    on_progress(done, total, progress_note(said))
 
 
 def progress_note(said: dict[str, Any]) -> str:

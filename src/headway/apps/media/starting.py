@@ -70,9 +70,10 @@ class Starter:
         self, row: Subscription, found: Sequence[Item], now: float, *, by_hand: bool = False
     ) -> None:
         """In the brain's turn: these are in line with its commit."""
+        jobs = [download_job(each, row, now, by_hand=by_hand) for each in found]
         queued = State.QUEUED.value
         self.brain.write(
             MOVE_ITEM_FROM,
             *((each.id, queued, None, None, now, each.state) for each in found),
         )
-        self._register.enqueue(download_job(each, row, now, by_hand=by_hand) for each in found)
+        self._register.enqueue(jobs)

@@ -153,3 +153,38 @@ MARK_GONE = Write(
     name="items that the list has no more",
     table="media_items",
 )
+# A row is (item, tenant, state, reason, failure, at): its job has ended. Whoever puts a job can
+# name any item, so it counts only for those of its tenant.
+END_ITEM = Write(
+    sqlite="update media_items as kept set state = given.value ->> 2, reason = given.value ->> 3, "
+    "failure = given.value ->> 4, changed_at = given.value ->> 5 from jsonb_each(?1) as given "
+    "where kept.id = given.value ->> 0 and kept.tenant = given.value ->> 1 "
+    "and kept.state = 'queued'",
+    postgres="update media_items as kept set state = given.cells ->> 2, "
+    "reason = given.cells ->> 3, failure = given.cells ->> 4, "
+    "changed_at = (given.cells ->> 5)::double precision "
+    "from jsonb_array_elements($1) as given (cells) "
+    "where kept.id = (given.cells ->> 0)::bigint and kept.tenant = given.cells ->> 1 "
+    "and kept.state = 'queued'",
+    types=(WHOLE, TEXT, TEXT, TEXT, TEXT, REAL),
+    name="items whose jobs have ended",
+    table="media_items",
+)
+# A row is (item, tenant, at): its job has ended, and so has the wait of others that are at the same
+# address and had joined it.
+FREE_TWINS = Write(
+    sqlite="update media_items as kept set state = 'found', changed_at = given.value ->> 2 "
+    "from jsonb_each(?1) as given join media_items as one on one.id = given.value ->> 0 "
+    "and one.tenant = given.value ->> 1 where kept.subscription = one.subscription "
+    "and kept.state = 'queued' and kept.tenant = one.tenant and kept.url = one.url "
+    "and kept.id <> one.id",
+    postgres="update media_items as kept set state = 'found', "
+    "changed_at = (given.cells ->> 2)::double precision "
+    "from jsonb_array_elements($1) as given (cells) join media_items as one "
+    "on one.id = (given.cells ->> 0)::bigint and one.tenant = given.cells ->> 1 "
+    "where kept.subscription = one.subscription and kept.state = 'queued' "
+    "and kept.tenant = one.tenant and kept.url = one.url and kept.id <> one.id",
+    types=(WHOLE, TEXT, REAL),
+    name="items that had joined the job of another one",
+    table="media_items",
+)

@@ -7,10 +7,6 @@ They go to addresses that users have named, and so only where users may send us.
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import hmac
-import secrets
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +25,7 @@ from headway.engine.tickets import names_text
 from headway.net.outbound import Allowed, Refused, guarded_client
 from headway.net.redaction import SECRETS
 from headway.net.sealing import Vault
+from headway.net.webhooks import new_secret, signature
 from headway.outcomes import Answered, Fail
 from headway.sdk.app import App
 from headway.store import Store
@@ -43,8 +40,6 @@ DAY_S = 86_400.0
 STEP_S = 20.0  # to connect, and for each piece of the answer
 WHOLE_S = 45.0
 GONE = 410
-PREFIX = "whsec_"
-SECRET_BYTES = 32
 SELECT = "select sealed, sealed_before, made_at from llm_callback_secrets where tenant = ?"
 
 POLICY = RetryPolicy(
@@ -56,13 +51,6 @@ POLICY = RetryPolicy(
 def upstream_of(host: str) -> str:
     """What a receiver is called, so that one that is slow or unwell holds up nobody else."""
     return f"{host}{RECEIVER}"
-
-
-def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
-    """`v1,…` over what is sent."""
-    key = base64.b64decode(secret.removeprefix(PREFIX))
-    signed = hmac.new(key, f"{id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
-    return f"v1,{base64.b64encode(signed).decode()}"
 
 
 class SigningSecrets:
@@ -96,8 +84,7 @@ class SigningSecrets:
         return self.current(tenant, now)
 
     def _sealed(self, tenant: str) -> str:
-        secret = PREFIX + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
-        return self._vault().seal(secret, _about(tenant))
+        return self._vault().seal(new_secret(), _about(tenant))
 
     def _opened(self, sealed: str, tenant: str) -> str:
         secret = self._vault().unseal(sealed, _about(tenant))

@@ -13,9 +13,9 @@ from .picturing import thumbnail
 from .progressing import Progress, Room
 from .protocol import FailureKind, Order
 from .values import one_line, plain, whole
-from .watching import MEDIA, Exchange, Watch
+from .watching import MEDIA, Changed, Exchange, Watch
 
-CHOICE = "media.choice"  # says which format the files in the directory are of
+CHOICE = "media.choice"  # says what the files in the directory are of
 # A file that is not there or cannot be served may be there in another format. What a person has to
 # mend, or what the site asks us to stop, is no reason to ask for more.
 NEXT_FORMAT_AFTER = frozenset({FailureKind.GONE, FailureKind.SERVER})
@@ -81,7 +81,8 @@ def _fetched(
     ydl: Any, info: Info, chosen: Info, order: Order, watch: Watch, progress: Progress
 ) -> Info:
     directory = Path(str(order.directory))
-    _forget_another_choice(directory, tag_of(chosen))
+    begun = Begun(directory, tag_of(chosen))
+    begun.forget_another()
     Room(order).check(_on_disk(directory), size_of(chosen))
     watch.goes_to(MEDIA)
     of_formats = ydl._format_fields | {"requested_formats"}
@@ -93,21 +94,48 @@ def _fetched(
             {**part, "format_id": f"part{n}"} for n, part in enumerate(parts, 1)
         ]
     progress.parts = len(parts)
-    ydl.process_info(made)
+    if len(parts) == 1:
+        watch.begun_of_bytes, progress.on_size = begun.size(), begun.keep_size
+    try:
+        ydl.process_info(again := dict(made))
+    except Changed:
+        begun.forget()
+        watch.begun_of_bytes = None
+        ydl.process_info(again := dict(made))
+    made = again
     file = made.get("filepath")
     if not isinstance(file, str) or not Path(file).is_file():
         raise Verdict(FailureKind.BROKEN, "yt-dlp has ended without a file")
     return made
 
 
-def _forget_another_choice(directory: Path, tag: str) -> None:
-    """What is left of another format must not become the beginning of this one."""
-    choice = directory / CHOICE
-    if choice.is_file() and choice.read_text() == tag:
-        return
-    for file in directory.glob("media.*"):
-        file.unlink()
-    choice.write_text(tag)
+class Begun:
+    """What is here from an earlier attempt. The rest of one file must not be appended to the
+    beginning of another: neither of another format, nor of one that the site has replaced.
+    """
+
+    def __init__(self, directory: Path, tag: str) -> None:
+        self._directory = directory
+        self._note = directory / CHOICE
+        self._tag = tag
+
+    def forget_another(self) -> None:
+        if not self._note.is_file() or self._note.read_text().split()[:1] != [self._tag]:
+            self.forget()
+
+    def forget(self) -> None:
+        for file in self._directory.glob("media.*"):
+            file.unlink()
+        self._note.write_text(self._tag)
+
+    def size(self) -> int | None:
+        """Of the whole file, as far as it was known when it began to come."""
+        _, *size = self._note.read_text().split()
+        return int(size[0]) if size and size[0].isdigit() else None
+
+    def keep_size(self, size: int) -> None:
+        if self.size() is None:
+            self._note.write_text(f"{self._tag} {size}")
 
 
 def _on_disk(directory: Path) -> int:

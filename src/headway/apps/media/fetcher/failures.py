@@ -60,12 +60,12 @@ def classify(error: BaseException, watch: Watch) -> Failure:
     if watch.pushback is not None:
         return by_exchange(watch.pushback)
     chain = list(_causes(error))
-    for judge in (_own, _by_site, _by_network):
-        for each in chain:
-            found = judge(each, watch)
-            if found is not None:
-                return found
-    return _rest(chain, watch)
+    return _by_types(chain, watch) or _rest(chain, watch)
+
+
+def _by_types(chain: list[BaseException], watch: Watch) -> Failure | None:
+    judged = (judge(each, watch) for judge in (_own, _by_site, _by_network) for each in chain)
+    return next(filter(None, judged), None)
 
 
 def _own(error: BaseException, watch: Watch) -> Failure | None:
@@ -142,7 +142,7 @@ def _rest(chain: list[BaseException], watch: Watch) -> Failure:
         return Failure(kind=FailureKind.EXTRACTOR, message=_said(_message(found)), at=at)
     if found is not None or isinstance(inner, DownloadError):
         if last is not None and last.error is not None:
-            seen = _by_network(last.error, watch)
+            seen = _by_types(list(_causes(last.error)), watch)
             if seen is not None:
                 return seen
         if found is not None:

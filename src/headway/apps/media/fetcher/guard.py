@@ -22,10 +22,10 @@ from typing import Any
 PROGRAMS = ("ffmpeg", "ffprobe")
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 RANGES = Path(__file__).resolve().parents[3] / "net" / "ranges.py"
-NEVER = (
+NEVER = frozenset({
     "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.startfile", "os.system",
     "pty.spawn", "sqlite3.connect", "webbrowser.open",
-)  # fmt: skip
+})  # fmt: skip
 CHANGES_A_PATH = (
     "os.chflags", "os.chmod", "os.chown", "os.mkdir", "os.remove", "os.removexattr", "os.rmdir",
     "os.setxattr", "os.truncate", "os.utime",
@@ -49,7 +49,7 @@ def load_ranges() -> Any:
 
 def found_programs() -> tuple[str, ...]:
     """ffmpeg and ffprobe, by their whole paths, where they are installed."""
-    return tuple(os.path.realpath(path) for name in PROGRAMS if (path := shutil.which(name)))
+    return tuple(os.path.abspath(path) for name in PROGRAMS if (path := shutil.which(name)))
 
 
 class Guard:
@@ -64,7 +64,7 @@ class Guard:
         self._closed_because = ranges.closed_because
         self._allowed = ranges.Allowed(allowed)
         self._directory = None if directory is None else os.path.realpath(directory)
-        self._programs = programs
+        self._programs = {os.path.realpath(path) for path in programs}
         self._names: dict[str, set[str]] = {}  # what was looked up, by the address that came
         self._judges: dict[str, Callable[..., None]] = {
             "open": self._judge_opening,

@@ -75,13 +75,11 @@ def main() -> int:
     programs = found_programs()
     Guard(order.allowed, directory=order.directory, programs=programs).install()
     try:
-        import yt_dlp.globals  # type: ignore[import-untyped]  # noqa: PLC0415
-    except ImportError:
-        speaker.broken(f"yt-dlp is not installed for {sys.executable}; install it there")
+        _without_plugins()
+        from .working import work  # noqa: PLC0415 - it needs yt-dlp, and the guard before that
+    except ImportError as error:
+        speaker.broken(f"{sys.executable} has no yt-dlp that can be used here: {error}")
         return 0
-    yt_dlp.globals.plugin_dirs.value = []
-    from .working import work  # noqa: PLC0415 - it needs yt-dlp, and the guard before that
-
     outcome = work(order, programs, speaker.say, speaker.entry)
     speaker.hiding = Hiding([*secrets, *outcome.cookies])
     if outcome.failure is None:
@@ -89,6 +87,13 @@ def main() -> int:
     else:
         speaker.failure(dataclasses.asdict(outcome.failure))
     return 0
+
+
+def _without_plugins() -> None:
+    """It was also said in the environment; this holds for whatever reads it elsewhere."""
+    from yt_dlp.globals import plugin_dirs  # type: ignore[import-untyped]  # noqa: PLC0415
+
+    plugin_dirs.value = []
 
 
 def _in_file(cookie_file: str | None) -> Iterable[str]:

@@ -51,6 +51,7 @@ class Progress:
         self._before = 0  # bytes of the parts that are complete
         self._done = 0  # bytes of this one
         self.parts = 1
+        self.on_size: Callable[[int], None] | None = None  # told once, when it is known
 
     def __call__(self, event: dict[str, Any]) -> None:
         name = str(event.get("filename"))
@@ -60,6 +61,9 @@ class Progress:
             self._next_at = 0.0
         done = self._done = whole(event.get("downloaded_bytes")) or 0
         total = whole(event.get("total_bytes")) or whole(event.get("total_bytes_estimate"))
+        if self.on_size is not None and whole(event.get("total_bytes")):
+            tell_size, self.on_size = self.on_size, None
+            tell_size(int(event["total_bytes"]))
         self._room.check_size(self._before + done)
         is_over = event.get("status") == "finished"
         if not is_over and self._clock() < self._next_at:

@@ -38,6 +38,10 @@ class PushedBack(DownloadCancelled):  # type: ignore[misc]
     """The site wants to be left alone. yt-dlp lets this kind of exception through everywhere."""
 
 
+class Changed(DownloadCancelled):  # type: ignore[misc]
+    """The file is another than the one whose beginning is here."""
+
+
 class Watch:
     """What was seen so far."""
 
@@ -46,6 +50,7 @@ class Watch:
         self.last: Exchange | None = None
         self.pushback: Exchange | None = None
         self.resumed_from_bytes = 0
+        self.begun_of_bytes: int | None = None  # the size of the file whose beginning is here
         self._unread: dict[str, Any] = {}
 
     def goes_to(self, at: str) -> None:
@@ -61,9 +66,18 @@ class Watch:
     def answered(self, url: str, response: Any, asked_from: int) -> None:
         self.last = Exchange(self.at, _host(response.url or url), response.status)
         if self.at == MEDIA and asked_from and response.status == PARTIAL:
+            self._check_size(response)
             self.resumed_from_bytes = self.resumed_from_bytes or asked_from
         if self.at == PAGE and str(response.get_header("Content-Type")).startswith(MEDIA_TYPES):
             self._unread[url] = response
+
+    def _check_size(self, response: Any) -> None:
+        """yt-dlp appends whatever comes. A file of another size is certainly another file."""
+        size = str(response.get_header("Content-Range")).rpartition("/")[2]
+        begun_of = self.begun_of_bytes
+        if begun_of is not None and size.isascii() and size.isdigit() and int(size) != begun_of:
+            response.close()
+            raise Changed("the file has changed since its beginning came")
 
     def kept(self, request: Any) -> Any:
         """The answer to the same request, if nothing was read of it. yt-dlp asks for a plain file

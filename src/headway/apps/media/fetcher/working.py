@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from yt_dlp.cookies import CookieLoadError  # type: ignore[import-untyped]
@@ -32,7 +33,7 @@ def work(order: Order, programs: tuple[str, ...], tell: Tell, tell_entry: Tell) 
     watch, outcome = Watch(), Outcome()
     ydl: Watched | None = None
     try:
-        ffmpeg = next((path for path in programs if "ffmpeg" in path.rpartition("/")[2]), None)
+        ffmpeg = next((path for path in programs if Path(path).stem == "ffmpeg"), None)
         settings = parameters(order, ffmpeg)
         if order.task is Task.DOWNLOAD:
             outcome.result, ydl = _download(order, settings, ffmpeg, watch, tell)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -75,9 +75,11 @@ def survey(
     progress: Callable[[int], None] | None = None,
     *,
     identity: str | None = None,
+    within: Callable[[str], bool] | None = None,
 ) -> Survey:
-    """Looks at all of the library. `progress` hears how many files were seen so far. Raises
-    LibraryGone when the library is away, is another one than `identity`, or has changed meanwhile.
+    """Looks at all of the library. `progress` hears how many files were seen so far. `within`:
+    whether a path that nobody knows is worth telling. Raises LibraryGone when the library is away,
+    is another one than `identity`, or has changed meanwhile.
     """
     before = _look(root, identity)
     result = Survey()
@@ -90,7 +92,7 @@ def survey(
     if _look(root, identity) != before:
         raise LibraryGone(f"{root} became another library while it was looked at.")
     for path, video in sizes.items():
-        if path not in known:
+        if path not in known and (within is None or within(video.path)):
             _add_orphan(result, video)
     return result
 
@@ -108,12 +110,15 @@ class Found(NamedTuple):
     url: str | None = None
 
 
-def found_files(root: Path) -> Iterator[Found]:
-    """Videos for an import. An info JSON beside it tells most; else its name is read."""
+def found_files(root: Path, known: Container[str] = ()) -> Iterator[Found]:
+    """Videos for an import. An info JSON beside it tells most; else its name is read. Those that
+    are `known`, by their plain paths, are left out.
+    """
     try:
         with moving.plain_errors(root):
             for video in videos(root):
-                yield _found(root, video)
+                if plain_path(video.path) not in known:
+                    yield _found(root, video)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise LibraryGone(f"{root} is not there; its mount is probably away.") from error
 
@@ -132,7 +137,7 @@ def _sizes(root: Path, result: Survey, progress: Callable[[int], None] | None) -
     sizes: dict[str, Video] = {}
     with moving.plain_errors(root):
         for video in videos(root, result.unreadable_directories.append):
-            sizes[_key(video.path)] = video
+            sizes[plain_path(video.path)] = video
             result.files += 1
             result.total_bytes += video.size_bytes
             if progress is not None and result.files % PROGRESS_EVERY == 0:
@@ -149,7 +154,7 @@ def _compare(
     known: set[str] = set()
     closed = set(result.unreadable_directories)
     for record in records:
-        key = _key(record.path)
+        key = plain_path(record.path)
         known.add(key)
         video = sizes.get(key)
         try:
@@ -178,7 +183,7 @@ def _size(root: Path, path: str) -> int | None:
         return None
 
 
-def _key(path: str) -> str:
+def plain_path(path: str) -> str:
     """Some file systems give back names in another form than they got them."""
     return path if path.isascii() else unicodedata.normalize("NFC", path)
 
