@@ -300,6 +300,7 @@ def test_the_secret_is_written_nowhere(desk: Desk) -> None:
     old = secret
     secret = secret_of(podcast_of(who, id, rotate=True))
     anybody(url)  # with the one before
+    anybody(f"{desk.server.url}/podcasts/mistyped-and-nearly-right/feed.xml")
     keeper = desk.keeper()
     for path in ("/api/audit", "/api/trail", "/metrics", "/api/settings", "/api/archive",
                  f"/api/subscriptions/{id}", "/api/subscriptions"):  # fmt: skip
@@ -309,6 +310,7 @@ def test_the_secret_is_written_nowhere(desk: Desk) -> None:
     printed = desk.server.printed()
     assert secret not in printed
     assert old not in printed
+    assert "mistyped" not in printed
     assert "/podcasts/[redacted]/feed.xml" in printed
     found = [each for each in keeper.get("/api/audit")["items"]
              if each["subject"] == f"subscription:{id}" and "podcast" in each["event"]]  # fmt: skip

@@ -256,10 +256,11 @@ def test_lesson_05_created_at_is_when_it_was_asked_for(world: MediaWorld) -> Non
 @pytest.mark.parametrize("type", ["expected_total", "parse", "list_fetch", "download"])
 def test_lesson_06_whoever_puts_a_job_it_waits_its_turn(world: MediaWorld, type: str) -> None:
     """One path went around the semaphore that all others waited for."""
-    world.web.sites[HOST].lists["/list"] = ids(40)
+    site = world.web.sites[HOST]
+    site.lists["/list"], site.takes_s, site.download_s = ids(40), 0.2, 0.2
     row = world.subscribe(URL)
     world.download_now(row)
-    world.run_for("1m")
+    world.run_for(20)
     url = f"https://{HOST}/v/odd" if type == "download" else URL
     args = {"url": url, "subscription_id": row.id}
     odd = [

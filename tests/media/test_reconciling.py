@@ -16,6 +16,7 @@ from headway.apps.media.jobs import LANE
 from headway.apps.media.library.moving import MARKER
 from headway.apps.media.model import Subscription
 from headway.apps.media.reconciling import RECONCILE
+from headway.apps.media.tables import KEEP_ITEM
 from headway.store.records import NewJob
 from headway.testing.world import VirtualEngine
 from tests.media.media_world import MediaWorld, here
@@ -213,6 +214,29 @@ def test_what_was_got_again_meanwhile_is_not_lost(
     assert world.states() == {"done": 2}
 
 
+def test_what_has_another_file_meanwhile_is_not_lost(
+    world: DiskWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription = world.archived(2)
+    item, *_ = world.items(subscription)
+    video = world.root / world.files(item)["video"]
+    video.rename(moved := video.with_name("better.mp4"))
+    files = json.dumps({"video": str(moved.relative_to(world.root))})
+    reconciler = world.media.reconciler
+    before = reconciler._look
+
+    def look(part: Part) -> Any:
+        found = before(part)
+        row = (item.id, "done", None, None, 0, None, None, None, None, None, files, 1_000, 1.0, 1.0)
+        world.app.store.write([(KEEP_ITEM, [row])])
+        return found
+
+    monkeypatch.setattr(reconciler, "_look", look)
+    report = world.look()
+    assert (report["lost"]["count"], report["changed"]) == (1, 0)
+    assert world.states() == {"done": 2}
+
+
 # ---------------------------------------------------------------------- whose
 
 
@@ -325,7 +349,8 @@ def test_with_a_subscription_what_nobody_knows_becomes_its_own(world: DiskWorld)
             "title": "An old one"}  # fmt: skip
     world.unlisted("a.mp4", info)
     world.unlisted("copy of a.mp4", info)
-    world.unlisted("b.mp4", {**info, "webpage_url": "https://elsewhere.example/v/old1"})
+    elsewhere = {**info, "id": "old2", "webpage_url": "https://elsewhere.example/v/old2"}
+    world.unlisted("b.mp4", elsewhere)
     world.unlisted("c.mp4")
     report = world.look(tenant="", subscription=subscription.id, adopt=True, foreign=True)
     assert report["imported"]["added"] == 1
@@ -361,10 +386,15 @@ def test_nobody_gets_the_files_of_another_tenant(world: DiskWorld) -> None:
 
 def test_a_name_that_is_no_text_is_told_and_left(world: DiskWorld) -> None:
     world.archived(1)
-    world.unlisted("strange \udcff [list000].mp4")
+    world.site("videos.example").lists["/odd"] = ["strange"]
+    subscription = world.subscribe("https://videos.example/odd")
+    world.list_now(subscription)
+    world.run_for("5m")
+    world.unlisted("A \udcff film [strange].mp4")
     report = world.look(adopt=True)
-    assert report["imported"]["left"]["count"] == 1
+    assert report["imported"]["left"] == {"count": 1, "items": ["A ? film [strange].mp4"]}
     assert report["orphans"]["count"] == 1
+    assert world.states(subscription) == {"found": 1}
 
 
 def test_a_crash_in_the_middle_does_no_harm(world: DiskWorld) -> None:

@@ -68,6 +68,7 @@ class Visitor:
         on_progress: OnProgress | None = None, **more: Any,
     ) -> Answer:  # fmt: skip
         """`more` are further fields of the order. Raises `Answered` if it cannot be made now."""
+        check_site(site)
         preset = preset_of_site(site)
         account = await self._account(site) if cookie else None
         failure: Failure | None = None
