@@ -24,7 +24,7 @@ def small() -> Iterator[Api]:
     """A server of narrow limits."""
     limits = {
         "max_body": 2_000, "max_depth": 10, "max_payload": 500, "max_headers": 3_000,
-        "max_open_per_tenant": 3, "max_takers": 1, "max_clients": 1,
+        "max_open_per_tenant": 3, "max_takers": 1, "max_clients": 1, "media_on": "yes",
     }  # fmt: skip
     with server_on("sqlite", **limits) as server, Api(server.url) as api:
         yield api

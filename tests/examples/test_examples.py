@@ -44,6 +44,7 @@ def test_every_example_is_tested_here() -> None:
         "polite_scraper.py",
         "recurring_feed_check.py",
         "slot_around_a_download.py",
+        "video_archive.py",
     ]
 
 
@@ -106,3 +107,21 @@ def test_a_reader_subscribes_reads_and_is_polite() -> None:
     assert "3 articles, 2 unread, 1 starred" in said
     assert number(r"at least ([\d.]+) s apart", said) >= 0.99
     assert "answers that nothing was new: 1" in said
+
+
+def test_an_archive_downloads_one_at_a_time_and_rests_after_a_412() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "video_archive.py")],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    said = ended.stdout
+    assert re.search(r"1 of 3 are here; the next waits at .*412", said)
+    assert "Harbour cameras: 3 on disk, 0 failed" in said
+    assert "files: Camera 1.mp4, Camera 2.mp4, Camera 3.mp4" in said
+    assert "times, at most 1 at once" in said
+    assert "visits to videos by strangers: 0" in said
+    assert number(r"it was left alone for ([\d.]+) s", said) >= 2.9
+    came = re.search(r"412 to (\w+) .*\nthen (\w+) came; .* asked for 1 more time", said)
+    assert came is not None
+    assert set(came.groups()) == {"ann", "bob"}  # whoever was refused rests

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from headway.apps.media.blocking import try_again
 from headway.apps.media.fetcher.protocol import FailureKind
 from tests.media.media_world import MediaWorld, failure
 from tests.stores import second_store_in_the_soak
@@ -212,6 +213,19 @@ def test_filters_and_depth() -> None:
         assert states["x:v0010"] == ("skipped", "depth")
         assert len(world.web.got) == 8
         assert len(world.web.of("list")) == 1
+
+
+def test_who_asks_for_one_that_is_filtered_has_it() -> None:
+    with MediaWorld() as world:
+        world.site("videos.example", lists={"/list": ids(2)})
+        subscription = world.subscribe(URL, filters='{"title_any": ["0001"]}')
+        world.download_now(subscription)
+        world.run_for("10m")
+        assert world.states() == {"done": 1, "skipped": 1}
+        skipped = [each for each in world.items() if each.state == "skipped"]
+        world.turn(lambda now: try_again(world.media.register, skipped, now))
+        world.run_for("10m")
+        assert world.states() == {"done": 2}
 
 
 def test_a_full_disk_stops_downloads_and_not_the_rest() -> None:

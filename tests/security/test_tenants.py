@@ -249,11 +249,11 @@ def test_unique_keys_of_tenants_never_meet(town: Town, conflict: str) -> None:
 
 def test_requests_of_tenants_never_join(town: Town) -> None:
     of = {"subscription_id": new_name(), "url": "http://example.org/x"}
-    first = town.bob.request("parse", **of)
-    second = town.alice.request("parse", **of)
+    first = town.bob.request("scan", **of)
+    second = town.alice.request("scan", **of)
     assert second["joined"] is False
     assert second["id"] != first["id"]
-    assert town.alice.request("parse", **of)["id"] == second["id"]
+    assert town.alice.request("scan", **of)["id"] == second["id"]
 
 
 def test_no_names_make_the_unique_key_of_another_tenant() -> None:

@@ -100,7 +100,7 @@ def host_of(url: str) -> str | None:
     summary="Enqueue a request",
     operation_id="enqueueRequest",
     response_class=Reply,
-    responses={202: {"model": models.RequestAnswer}, **documented()},
+    responses={202: {"model": models.RequestAnswer}, **documented(404)},
 )
 async def enqueue(request: Request) -> Response:
     """A duplicate of an active request (same type, subscription and url) joins it."""

@@ -99,7 +99,7 @@ def _download(register: Register, item: Item, now: float) -> NewJob | None:
             DOWNLOAD, item.url, now, tenant=item.tenant, item=item.id, priority=BY_HAND
         )
     row = register.subscriptions.get(item.subscription)
-    return None if row is None else download_job(item, row, now, by_hand=True)
+    return None if row is None else download_job(item, row, now, by_hand=True, anyhow=True)
 
 
 def _move(

@@ -82,9 +82,9 @@ class Downloader:
 
     async def download(
         self, url: str | None = None, subscription_id: int | None = None, item: int | None = None,
-        requires_cookie: bool = True, ua_profile: str | None = None,
+        requires_cookie: bool = True, ua_profile: str | None = None, anyhow: bool = False,
     ) -> dict[str, Any] | Answered:  # fmt: skip
-        """The job."""
+        """The job. `anyhow`: whatever the filters say."""
         row = None
         if subscription_id is not None:
             row = self._register.get(subscription_id, job.tenant)
@@ -99,7 +99,8 @@ class Downloader:
             return self._no_room(error)
         if there is not None:
             return self._here(wanted, there, is_old=True)
-        return await self._get(row, wanted, site)
+        filters = Filters() if row is None or anyhow else filters_of(row)
+        return await self._get(row, wanted, site, filters)
 
     # ------------------------------------------------------------------ what is wanted
 
@@ -160,7 +161,7 @@ class Downloader:
     # ------------------------------------------------------------------ getting it
 
     async def _get(
-        self, row: Subscription | None, wanted: Item, site: str
+        self, row: Subscription | None, wanted: Item, site: str, filters: Filters
     ) -> dict[str, Any] | Answered:
         work = await self.in_thread(self._library.work, wanted.id)
         begun = _bytes_in(work)
@@ -173,7 +174,7 @@ class Downloader:
                 formats=formats_for(QUALITY if row is None else row.quality, self._has_ffmpeg),
                 limit_bytes_per_s=rate or None,
                 min_free_bytes=self._settings.min_free_mb * MB,
-                filters=Filters() if row is None else filters_of(row),
+                filters=filters,
             )  # fmt: skip
         except ProgramTimeout:
             if _bytes_in(work) >= begun + GREW_BYTES:

@@ -231,9 +231,15 @@ def _walk_at(row: Subscription, part: Part) -> float:
     return part.began_at if part.start == 0 or row.walk_at is None else row.walk_at
 
 
-def download_job(found: Item, row: Subscription, now: float, *, by_hand: bool = False) -> NewJob:
-    priority = BY_HAND if by_hand else BY_CLOCK
-    return new_request(DOWNLOAD, found.url, now, subscription=row, item=found.id, priority=priority)
+def download_job(
+    found: Item, row: Subscription, now: float, *, by_hand: bool = False, anyhow: bool = False
+) -> NewJob:
+    """`anyhow`: whatever the filters say."""
+    more = {"anyhow": True} if anyhow else {}
+    return new_request(
+        DOWNLOAD, found.url, now, subscription=row, item=found.id,
+        priority=BY_HAND if by_hand else BY_CLOCK, **more,
+    )  # fmt: skip
 
 
 def filters_of(row: Subscription) -> Filters:
