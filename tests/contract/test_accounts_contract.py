@@ -78,6 +78,11 @@ def added(keeper: Api, **more: Any) -> JSON:
     return keeper.post(ACCOUNTS, said, 201)
 
 
+def let_go_on(keeper: Api) -> None:
+    """All that waits, checks of accounts too."""
+    keeper.post("/api/queue/resume", scope="all")
+
+
 # ---------------------------------------------------------------------- what they are
 
 
@@ -207,7 +212,7 @@ def test_a_check_is_a_job_that_asks_the_site(desk: Desk, keeper: Archivist) -> N
     assert job["status"] in ("pending", "queued")
     again = keeper.post(f"{path}/check", None, 202)
     assert again["id"] == job["id"]
-    desk.run()
+    let_go_on(keeper)
     try:
         seen = eventually(lambda: (now := keeper.get(path))["checked_at"] and now)
         assert (seen["status"], seen["reason"]) == ("healthy", "")
@@ -225,10 +230,10 @@ def test_a_check_is_a_job_that_asks_the_site(desk: Desk, keeper: Archivist) -> N
 
 
 def test_whoever_wants_to_know_is_told_in_a_message_that_can_be_verified(
-    desk: Desk, receiver: Receiver
+    desk: Desk, keeper: Archivist, receiver: Receiver
 ) -> None:
     """After the account of the test before has expired."""
-    desk.run()
+    let_go_on(keeper)
     try:
         headers, body = eventually(lambda: next(
             (each for each in receiver.heard if b"account.expired" in each[1]), None))  # fmt: skip

@@ -40,6 +40,10 @@ def try_all(server: Server, many: int, phases: str, *more: str) -> str:
     return said
 
 
+# The archive is on, but no site is ever called.
+ARCHIVE = {"media_on": "yes", "media_python": "/bin/false"}
+
+
 def hasty(directory: Path) -> str:
     """Clients of the fair queue wait for a moment only."""
     path = directory / "config.json"
@@ -61,14 +65,14 @@ def operations_tried(said: str) -> int:
 
 @pytest.mark.timeout(240)
 def test_every_operation_is_as_the_document_says(tmp_path: Path) -> None:
-    with server_on("sqlite", fairqueue=hasty(tmp_path)) as server:
+    with server_on("sqlite", fairqueue=hasty(tmp_path), **ARCHIVE) as server:
         said = try_all(server, 3, "examples,coverage", "--generation-deterministic")
         assert operations_tried(said) == len(document_of(server.url).operations) - STREAMS
 
 
 @pytest.mark.timeout(240)
 def test_chains_of_operations_are_as_the_document_says(tmp_path: Path) -> None:
-    with server_on("sqlite", fairqueue=hasty(tmp_path)) as server:
+    with server_on("sqlite", fairqueue=hasty(tmp_path), **ARCHIVE) as server:
         said = try_all(server, 60, "stateful", "--generation-deterministic")
         links = re.search(r"API Links: +(\d+) covered", said)
         assert links is not None, said
@@ -82,7 +86,7 @@ def test_chains_of_operations_are_as_the_document_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("store", ["sqlite", "postgres"])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_many_more_of_them(store: str, seed: int, tmp_path: Path) -> None:
-    with server_on(store, fairqueue=hasty(tmp_path)) as server:
+    with server_on(store, fairqueue=hasty(tmp_path), **ARCHIVE) as server:
         try_all(server, 100, "examples,coverage,fuzzing", "--seed", str(seed))
         try_all(server, 500, "stateful", "--seed", str(seed))
 

@@ -235,7 +235,7 @@ def download_job(
     found: Item, row: Subscription, now: float, *, by_hand: bool = False, anyhow: bool = False
 ) -> NewJob:
     """`anyhow`: whatever the filters say."""
-    more = {"anyhow": True} if anyhow else {}
+    more: dict[str, Any] = {"anyhow": True} if anyhow else {}
     return new_request(
         DOWNLOAD, found.url, now, subscription=row, item=found.id,
         priority=BY_HAND if by_hand else BY_CLOCK, **more,

@@ -115,7 +115,7 @@ def remove(root: Path, files: Iterable[str]) -> int:
         # Without its video a set is incomplete, so that it is not taken for one if we end here.
         for path in sorted(paths, key=lambda each: suffix_of(each.name) not in VIDEOS):
             with (
-                suppress(FileNotFoundError, NotADirectoryError),
+                suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError),
                 moving.open_below(root_fd, path.parent) as fd,
             ):
                 os.unlink(path.name, dir_fd=fd)
