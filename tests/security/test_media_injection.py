@@ -129,7 +129,9 @@ def test_ids_are_numbers(desk: Desk) -> None:
         for path in (f"{SUBSCRIPTIONS}/{{}}", f"{SUBSCRIPTIONS}/{{}}/items",
                      "/api/archive/items/{}", "/api/archive/items/{}/file"):  # fmt: skip
             at = path.format(id if "%" in id else quote(id, safe=""))
-            answer = send(desk.server.url, "GET", at, authorization=eve.http.headers["authorization"])
+            answer = send(
+                desk.server.url, "GET", at, authorization=eve.http.headers["authorization"]
+            )
             assert answer.status in (400, 404, 422), (at, answer.body)
 
 
@@ -165,6 +167,7 @@ def test_jobs_with_odd_arguments_end_without_a_program(desk: Desk) -> None:
     desk.keeper().post("/api/queue/resume", scope="all")
     seen = set()
     try:
+
         def over() -> bool:
             seen.update(each.pid for each in programs(desk))
             return all(eve.job(id)["finished_at"] for id in made)
@@ -190,7 +193,9 @@ def test_the_program_is_told_everything_on_its_input(desk: Desk) -> None:
     same; and titles that look like commands are titles.
     """
     site, eve = desk.site, desk.archivist()
-    evil = f"--exec 'touch {OWNED}' $(touch {OWNED}) `touch {OWNED}` ; touch {OWNED} | %(id)s {{id}}"
+    evil = (
+        f"--exec 'touch {OWNED}' $(touch {OWNED}) `touch {OWNED}` ; touch {OWNED} | %(id)s {{id}}"
+    )
     name = f"--exec=touch {OWNED};$(touch {OWNED})"
     made = site.collection(name, count=0, title=evil)
     site.videos["v"] = site.video("v", title=evil, uploader=evil, pages=True)

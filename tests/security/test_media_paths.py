@@ -55,7 +55,9 @@ def test_everything_lands_below_the_library(tenant: str) -> None:
         root = world.media.library.root
         place = root / world.media.library.of(tenant)
         assert place == root or place.parent == root / "tenants"
-        kept = [name for name in files_below(root) if "/.headway" not in name.removeprefix(str(root))]
+        kept = [
+            name for name in files_below(root) if "/.headway" not in name.removeprefix(str(root))
+        ]
         assert len(kept) == 3 * 4 * len(EVIL)  # the video, its information and its NFO
         for name in kept:
             path = Path(name)
@@ -174,7 +176,15 @@ def test_no_page_of_a_site_is_ever_shown_as_a_page_of_ours(desk: Desk) -> None:
     """A video that calls itself HTML is bytes, in a file whose name does no harm in a header."""
     ann = desk.archivist()
     row = ann.add(start=False)
-    names = ["x.html", "x.svg", "x.xhtml", "x.js", "x.exe", 'a"; filename="b.html.mp4', "x\r\ny.mp4"]
+    names = [
+        "x.html",
+        "x.svg",
+        "x.xhtml",
+        "x.js",
+        "x.exe",
+        'a"; filename="b.html.mp4',
+        "x\r\ny.mp4",
+    ]
     page = b"<script>alert(1)</script>"
     for name in names:
         path = desk.put_file(f"odd/{name}", page)

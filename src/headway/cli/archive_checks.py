@@ -48,10 +48,10 @@ def check(
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Do not wait for it.")] = False,
 ) -> None:  # fmt: skip
     """Compare the archive with the disk. Fails (1) if it refuses to believe what it has seen."""
+    if last and (id is not None or take_over or dry_run or force or no_wait):
+        raise typer.BadParameter("--last goes with nothing else")
     client = reached(call)
     if last:
-        if id is not None or take_over or dry_run or force or no_wait:
-            raise typer.BadParameter("--last goes with nothing else")
         answer = client.get(RECONCILE)
         if answer["report"] is None:
             raise CommandFailed("nobody has looked yet; do it with `headway archive check`")
