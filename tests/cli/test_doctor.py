@@ -59,6 +59,43 @@ def test_a_store_that_nobody_serves_is_well(direct: Cli, store: str) -> None:
     assert any(line.startswith("ok    python") for line in lines)
 
 
+def archive(**more: Any) -> dict[str, Any]:
+    library = {"status": "ok", "reason": None, "free_bytes": 5 << 30}
+    return {
+        "subscriptions": 1, "items": {"done": 0}, "library": library, "ffmpeg": True,
+        "accounts": {"videos.example": {"healthy": 1}}, "yt_dlp": {"version": "2999.01.01"}, **more,
+    }  # fmt: skip
+
+
+class Knows:
+    """A server that says this of its archive."""
+
+    def __init__(self, seen: dict[str, Any]) -> None:
+        self._seen = seen
+
+    def get(self, path: str) -> dict[str, Any]:
+        assert path == "/api/archive"
+        return self._seen
+
+
+@pytest.mark.parametrize(
+    ("seen", "level", "about", "words"),
+    [
+        ({}, "ok", "archive", "5.0 GiB"),
+        ({"library": {"status": "gone", "reason": "mount it"}}, "fail", "archive", "mount it"),
+        ({"yt_dlp": {"version": "2020.01.01"}}, "warn", "yt-dlp", "pip install -U yt-dlp"),
+        ({"yt_dlp": {"version": None}}, "fail", "yt-dlp", "pip install"),
+        ({"ffmpeg": False}, "warn", "ffmpeg", "install it"),
+        ({"accounts": {"a.example": {"expired": 2}}}, "warn", "accounts", "2 accounts of a.ex"),
+    ],
+)
+def test_the_archive_if_it_is_in_use(seen: Any, level: str, about: str, words: str) -> None:
+    found = list(checks.archive(Knows(archive(**seen))))  # type: ignore[arg-type]
+    assert [each.about for each in found if each.level == level and words in each.text] == [about]
+    unused = Knows(archive(subscriptions=0, ffmpeg=False))
+    assert not list(checks.archive(unused))  # type: ignore[arg-type]
+
+
 def test_a_server_is_well(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     data = tmp_path / "data"
     with server("--data", str(data)) as url:

@@ -183,8 +183,9 @@ def test_jobs_with_odd_arguments_end_without_a_program(desk: Desk) -> None:
 
 def programs(desk: Desk) -> list[psutil.Process]:
     server = psutil.Process(desk.server.pid)
-    return [each for each in server.children(recursive=True)
-            if each.status() != psutil.STATUS_ZOMBIE and "boot.py" in " ".join(each.cmdline())]  # fmt: skip
+    found = [each for each in server.children(recursive=True)
+             if each.status() != psutil.STATUS_ZOMBIE]  # fmt: skip
+    return [each for each in found if "boot.py" in " ".join(each.cmdline())]
 
 
 @pytest.mark.timeout(180)
@@ -231,7 +232,7 @@ def test_the_program_is_told_everything_on_its_input(desk: Desk) -> None:
             assert word not in said, word
     (item,) = eve.items(id)
     assert item["state"] == "done", item
-    files = [each for each in (desk.server.data / "archive").rglob("*.mp4")]
+    files = list((desk.server.data / "archive").rglob("*.mp4"))
     assert len(files) == 1
     assert COOKIE in site.asked("/media/")[-1].headers["Cookie"]
 

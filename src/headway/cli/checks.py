@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from time import time
 
 from headway import __version__
@@ -22,6 +23,7 @@ OLDEST_PYTHON = (3, 11)
 LITTLE_SPACE, NO_SPACE = 1 << 30, 100 << 20  # bytes
 SLOW_S = 0.1  # a commit; jobs are acknowledged after one
 SKEW_S = 5.0
+OLD_DAYS = 90
 NOBODY = "no worker knows"
 WAITING_TYPES = "work:"  # how the gates in front of workers elsewhere are named
 
@@ -231,6 +233,43 @@ def failures(client: Client) -> Iterator[Finding]:
                    "finished:\\>1h`")  # fmt: skip
     else:
         yield ok("failures", "none in the last hour")
+
+
+def archive(client: Client) -> Iterator[Finding]:
+    """If it is on, and anybody uses it."""
+    try:
+        seen = client.get("/api/archive")
+    except Refused:
+        return
+    if not seen["subscriptions"] and not any(seen["items"].values()):
+        return
+    library, version = seen["library"], seen["yt_dlp"]["version"]
+    if library["status"] != "ok":
+        yield fail("archive", library["reason"])
+    elif library["free_bytes"] is not None:
+        yield ok("archive", f"{library['free_bytes'] / (1 << 30):.1f} GiB are free in its library")
+    if version is None:
+        yield fail("yt-dlp", "it cannot be started; run `pip install -U yt-dlp`")
+    elif _days_old(version) > OLD_DAYS:
+        yield warn("yt-dlp", f"{version} is {_days_old(version)} days old, and sites change; run "
+                   "`pip install -U yt-dlp`")  # fmt: skip
+    if not seen["ffmpeg"]:
+        yield warn("ffmpeg", "it is not there, so only videos with sound in one file are got; "
+                   "install it")  # fmt: skip
+    for site, by_status in (seen["accounts"] or {}).items():
+        for status in ("expired", "disabled"):
+            if by_status.get(status):
+                yield warn("accounts", f"{count(by_status[status], 'account')} of {site} "
+                           f"{status}; see `headway archive accounts`")  # fmt: skip
+
+
+def _days_old(version: str) -> int:
+    """The versions of yt-dlp are dates; 0: this one is none."""
+    try:
+        year, month, day = (int(part) for part in version.split(".")[:3])
+        return (datetime.now(UTC) - datetime(year, month, day, tzinfo=UTC)).days
+    except ValueError:
+        return 0
 
 
 def clock(client: Client) -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from headway.errors import HeadwayError
 
 ASKED: tuple[Callable[[Client], Iterator[Finding]], ...] = (
     checks.of_server, checks.pauses, checks.unknown_types, checks.closed, checks.failures,
-    checks.clock,
+    checks.clock, checks.archive,
 )  # fmt: skip
 
 

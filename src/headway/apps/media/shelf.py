@@ -22,11 +22,18 @@ class Shelf(Library):
 
     def open(self) -> None:
         """Raises LibraryGone: it is away, or another one is in its place."""
-        if self.identity is None:
-            name = f"library:{self.root}"
-            known = self._store.rows(f"select value from {FACTS.name} where name = ?", (name,))
-            if known:
-                self.identity = str(known[0][0])
-            else:
-                self._store.write([(PUT_FACT, [(name, self.begin())])])
+        if not self.was_used():
+            self._store.write([(PUT_FACT, [(self._name, self.begin())])])
         self.begin()
+
+    def was_used(self) -> bool:
+        """Whether there is one that should be there."""
+        if self.identity is None:
+            query = f"select value from {FACTS.name} where name = ?"
+            for (known,) in self._store.rows(query, (self._name,)):
+                self.identity = str(known)
+        return self.identity is not None
+
+    @property
+    def _name(self) -> str:
+        return f"library:{self.root}"

@@ -33,7 +33,7 @@ class LibraryModel(BaseModel):
     path: str | None = Field(description="Null for whoever is bound to a tenant.")
     status: Literal["ok", "gone", "full", "readonly"]
     reason: str | None = Field(description="What is wrong, and what to do; null: nothing.")
-    free_bytes: int | None
+    free_bytes: int | None = Field(description="Null: it is away, or was never used.")
     min_free_bytes: int = Field(description="Below this, downloads wait.")
 
 
@@ -92,12 +92,13 @@ def _library(media: TheMedia, *, sees_path: bool) -> dict[str, Any]:
     library = media.library
     status, reason, free = "ok", None, None
     try:
-        library.check()
+        if library.was_used():
+            library.check()
     except LibraryError as error:
         status = {LibraryFull: "full", LibraryReadOnly: "readonly"}.get(type(error), "gone")
         reason = str(error)
     try:
-        free = library.free_bytes() if status != "gone" else None
+        free = library.free_bytes() if status != "gone" and library.was_used() else None
     except LibraryError as error:
         status, reason = "gone", str(error)
     if reason is not None and not sees_path:
