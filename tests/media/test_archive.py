@@ -34,6 +34,7 @@ def test_a_subscription_is_listed_and_downloaded() -> None:
         assert set(files) == {"video", "info", "nfo"}
         row = world.row(subscription)
         assert (row.is_complete, row.found_title, row.wanted) == (1, "List /list", 0)
+        assert not world.media.library.leftovers()
 
 
 def test_a_long_list_is_read_in_parts_and_each_thing_once() -> None:
@@ -312,3 +313,19 @@ def test_a_list_longer_than_allowed_ends_there() -> None:
         world.run_for("10m")
         assert len(world.items()) == 300
         assert world.row(subscription).is_complete
+
+
+def test_looks_by_the_clock_are_an_interval_apart_from_the_beginning() -> None:
+    with MediaWorld() as world:
+        world.site("videos.example", lists={"/list": ids(3)})
+        began_at = world.now
+        subscription = world.subscribe(URL, interval_s=36_000.0)
+        world.run_for("35h")
+        looks = [each.at - began_at for each in world.web.of("list")]
+        assert [round(each / 36_000.0, 1) for each in looks] == [1.0, 2.0, 3.0]
+        world.turn(
+            lambda now: world.media.register.change(subscription.id, now, interval_s=3_600.0)
+        )
+        world.run_for("5h")
+        looks = [each.at - began_at for each in world.web.of("list")][3:]
+        assert 4 <= len(looks) <= 5

@@ -82,9 +82,8 @@ class Fragile(MediaWorld):
 
     def restart(self) -> None:
         """What only a process knows is not known any more."""
-        downloader = self.media.downloader
-        for known in (downloader._of_job, downloader._blamed, downloader._over):
-            known.clear()  # type: ignore[attr-defined]
+        self.media.downloader._of_job.clear()
+        self.media.downloader._blamed.clear()
         self.media.library.identity = None
         super().restart()
 

@@ -8,8 +8,10 @@ down. A file that was begun is gone on with.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path, PurePosixPath
+from threading import Thread
 from typing import Any, NamedTuple
 
 import msgspec
@@ -77,7 +79,7 @@ class Downloader:
         self.brain: Brain  # from the moment that an engine is about to start
         self._of_job: dict[int, int] = {}  # items of jobs that do not say so themselves
         self._blamed: dict[int, Failure] = {}  # what went wrong in jobs that end in this turn
-        self._over: list[int] = []  # items whose directories are not needed any more
+        self.apart: Callable[[Callable[[], None]], object] = _in_a_thread
         self._tidied_for: Brain | None = None
 
     async def download(
@@ -148,15 +150,12 @@ class Downloader:
         return None if found is None else Got(found, info)
 
     def _tidy_up(self) -> None:
-        """Remove what was worked with and is not needed: of those that came to their end since the
-        last time, and after a start of those before.
-        """
+        """After a start: remove what was worked with, and is not needed any more."""
         if self._tidied_for is not self.brain:
             self._tidied_for = self.brain
             left = [int(name) for name in self._library.leftovers() if name.isdecimal()]
-            self._over += set(left) - set(items.unfinished(self._store, left))
-        while self._over:
-            self._library.drop_work(self._over.pop())
+            for id in set(left) - set(items.unfinished(self._store, left)):
+                self._library.drop_work(id)
 
     # ------------------------------------------------------------------ getting it
 
@@ -299,12 +298,16 @@ class Downloader:
         """If it has not come to another end."""
         self.brain.write(END_ITEM, (id, tenant, state.value, error_text(reason), kind, now))
 
+    def _leave_work(self, id: int) -> None:
+        """In the next turn this one is committed, and no note of where a file went is needed."""
+        self.brain.ask(lambda _: self.apart(partial(self._library.drop_work, id)))
+
     def _close_library(self, why: str, now: float) -> None:
         self.brain.core.gates.close(TOOL, LIBRARY, now, until=now + CLOSED_S, why=why)
         self.brain.record(now, "library_closed", subject=f"tool:{LIBRARY}", detail=why)
 
     def _skip(self, wanted: Item, reason: str, now: float) -> None:
-        self._over.append(wanted.id)
+        self._leave_work(wanted.id)
         self._end(wanted.id, wanted.tenant, State.SKIPPED, reason, FILTERED, now)
 
     def _blame(self, number: int, wanted: Item, failure: Failure, now: float) -> None:
@@ -314,7 +317,7 @@ class Downloader:
         self.brain.write(BLAME_ITEM, row)
 
     def _done(self, wanted: Item, got: Got, now: float) -> None:
-        self._over.append(wanted.id)
+        self._leave_work(wanted.id)
         facts = items.facts_of(got.info)
         told = {name: getattr(wanted, name) if value is None else value
                 for name, value in facts.items()}  # fmt: skip
@@ -325,6 +328,11 @@ class Downloader:
              told["published_at"], told["duration_s"], told["views"], files,
              got.published.size_bytes, now, now),
         )  # fmt: skip
+
+
+def _in_a_thread(call: Callable[[], None]) -> None:
+    """A library may be on a disk that takes its time, and nobody waits for this."""
+    Thread(target=call, daemon=True).start()
 
 
 def _known(wanted: Item) -> Known:

@@ -218,8 +218,9 @@ class Register:
         if not row.interval_s or row.paused:
             self._unplan(row.id, now)
             return
+        jitter_s = row.interval_s / 20
         rule = Every(
-            row.interval_s, anchor_at=now, jitter_s=row.interval_s / 20, growth=2.0,
+            row.interval_s, anchor_at=now, jitter_s=jitter_s, growth=2.0,
             max_s=max(row.interval_s, 86_400.0), seed=plan_name(row.id),
         )  # fmt: skip
         options = ScheduleOptions(lane=LANE, tenant=row.tenant, key=f"{REFRESH}:{row.id}")
@@ -227,7 +228,8 @@ class Register:
             Schedule(
                 plan_name(row.id), REFRESH, msgspec.json.encode({"subscription": row.id}).decode(),
                 rule_text(rule), msgspec.json.encode(options).decode(), paused=0, strikes=0,
-                last_due_at=None, next_due_at=None, missed=0, created_at=now, source="code",
+                last_due_at=now + jitter_s,  # whoever subscribes has the first look at once
+                next_due_at=None, missed=0, created_at=now, source="code",
             ),
             now,
         )  # fmt: skip
