@@ -33,12 +33,13 @@ CONFLICTS = 10  # with others who write into the tables of applications, in one 
 class Outbox:
     """What is to be done once the decisions behind it are committed."""
 
-    __slots__ = ("acks", "ended", "permits", "stops")
+    __slots__ = ("acks", "ended", "permits", "stops", "then")
 
     def __init__(self) -> None:
         self.permits: list[Permit] = []
         self.stops: list[tuple[int, Stop]] = []
         self.acks: list[tuple[Waiter, Any]] = []
+        self.then: list[Callable[[], object]] = []
         self.ended: list[int] = []
 
 
@@ -89,6 +90,10 @@ class Departures(Patient):
             self.batch = Batch(term=self.term)
             self.under_way = batch
         self._leaving, self.outbox = self.outbox, Outbox()
+
+    def once_committed(self, call: Callable[[], object]) -> None:
+        """Do this when the decisions of this turn are committed. It may neither block nor fail."""
+        self.outbox.then.append(call)
 
     def arrive(self) -> None:
         """What was sent is committed, so act on it."""
@@ -144,6 +149,8 @@ class Departures(Patient):
                 self.remote.stop_asked(fence)
         if away or self.remote.unheard:
             self.remote.deliver(away, self.clock.now())
+        for call in outbox.then:
+            call()
         for waiter, value in outbox.acks:
             waiter.set_result(value)
         for number in outbox.ended:

@@ -39,7 +39,6 @@ from headway.apps.media.jobs import (
     TYPES,
     YT_DLP,
     rules,
-    subscription_of,
 )
 from headway.apps.media.listing import Lister
 from headway.apps.media.ordering import UserAgents
@@ -68,7 +67,6 @@ from headway.apps.media.starting import Starter
 from headway.apps.media.tables import APP, MIGRATIONS
 from headway.apps.media.tallying import Tally
 from headway.apps.media.visiting import Fetch, Visitor
-from headway.core.change import Change
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
 from headway.errors import BadSettings
@@ -167,13 +165,9 @@ class Media:
         for type in TYPES:
             types[type].filled_in = self.register.fill_in
         types[DOWNLOAD].ended = self.downloader.ended
-        types[LIST].ended = self._list_ended
+        types[LIST].ended = self.lister.ended
         self.checker.register(app)
         self.notifier.register(app)
-
-    def _list_ended(self, batch: int | None, change: Change, now: float) -> None:
-        id = subscription_of(change.ticket.key)
-        self.lister.ended(id, change.after.value, change.detail)
 
     def _meet(self, brain: Brain) -> None:
         self.accounts.meet(brain)

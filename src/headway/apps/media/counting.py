@@ -19,7 +19,7 @@ from headway.apps.media.presets import preset_for, site_of
 from headway.apps.media.register import Register
 from headway.apps.media.running import Failure
 from headway.apps.media.settings import MediaSettings
-from headway.apps.media.visiting import Visitor, check_site
+from headway.apps.media.visiting import Visitor, check_key, check_site
 from headway.engine.hands.context import job
 from headway.engine.ledger import clean
 from headway.outcomes import Answered, Cancel, Fail
@@ -47,6 +47,7 @@ class Counter:
         row = self._register.get(subscription_id, job.tenant)
         if row is None:
             raise Cancel(f"there is no subscription {subscription_id} any more")
+        check_key(row.id)
         answer = await self._visitor.visit(
             Task.COUNT, row.url, site=row.site, cookie=requires_cookie, ua_profile=ua_profile,
             timeout_s=self._settings.count_timeout_s,
@@ -114,7 +115,9 @@ class Looker:
         """The job."""
         if subscription_id is not None:
             row = self._register.get(subscription_id, job.tenant)
-            url = row.url if row is not None else url
+            if row is not None:
+                check_key(row.id)
+                url = row.url
         if not url:
             raise Fail("there is nothing to look at; name a url")
         site = site_of(url)

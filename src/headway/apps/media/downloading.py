@@ -299,8 +299,9 @@ class Downloader:
         self.brain.write(END_ITEM, (id, tenant, state.value, error_text(reason), kind, now))
 
     def _leave_work(self, id: int) -> None:
-        """In the next turn this one is committed, and no note of where a file went is needed."""
-        self.brain.ask(lambda _: self.apart(partial(self._library.drop_work, id)))
+        """As soon as it is written down that it is here, the note of where it went can go."""
+        drop = partial(self._library.drop_work, id)
+        self.brain.once_committed(lambda: self.apart(drop))
 
     def _close_library(self, why: str, now: float) -> None:
         self.brain.core.gates.close(TOOL, LIBRARY, now, until=now + CLOSED_S, why=why)

@@ -17,14 +17,16 @@ import msgspec
 from headway.apps.media import items
 from headway.apps.media.fetcher.filters import Filters, reason_to_skip
 from headway.apps.media.fetcher.protocol import FailureKind, Task
-from headway.apps.media.jobs import BY_CLOCK, BY_HAND, DOWNLOAD, new_request
+from headway.apps.media.jobs import BY_CLOCK, BY_HAND, DOWNLOAD, new_request, subscription_of
 from headway.apps.media.judging import in_words
 from headway.apps.media.model import DAY_S, MAX_TITLE, Item, State, Subscription, error_text
 from headway.apps.media.register import Register
 from headway.apps.media.running import Failure
 from headway.apps.media.settings import MediaSettings
 from headway.apps.media.tables import ADD_ITEM, MARK_GONE, TELL_ITEM
-from headway.apps.media.visiting import Visitor, in_turn
+from headway.apps.media.visiting import Visitor, check_key, in_turn
+from headway.core import State as JobState
+from headway.core.change import Change
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
 from headway.engine.ledger import clean
@@ -76,7 +78,11 @@ class Lister:
         row = self._register.get(subscription_id, job.tenant)
         if row is None:
             raise Cancel(f"there is no subscription {subscription_id} any more")
+        check_key(row.id)
         began_at = self.brain.clock.now()
+        if start and mode == WALK:
+            # Somebody may try a part again that failed long ago: the walk goes on where it is now.
+            start = None if row.walk_at is None else row.cursor
         if start is None:
             start, mode = 0, WALK if full or self._is_due_in_full(row, began_at) else HEAD
         entries: list[dict[str, Any]] = []
@@ -125,7 +131,7 @@ class Lister:
         if not row.is_complete:
             return row.walk_at is None  # else the walk goes on after the head
         every_s = self._settings.full_every_days * DAY_S
-        return row.full_at is None or now - row.full_at >= every_s
+        return row.full_at is None or not 0 <= now - row.full_at < every_s
 
     def _failed(
         self, row: Subscription, failure: Failure, cookie: bool, start: int, mode: str
@@ -141,12 +147,30 @@ class Lister:
 
     # ------------------------------------------------------------------ in the brain's turn
 
-    def ended(self, subscription: int, state: str, detail: str) -> None:
-        """A job of this type has ended for good, and not as it should."""
-        row = self._register.subscriptions.get(subscription)
-        if row is not None and state == "failed":
-            error = row.error or error_text(detail) or "it failed"
-            self._register.put(row._replace(failures=row.failures + 1, error=error))
+    def ended(self, batch: int | None, change: Change, now: float) -> None:
+        """`JobType.ended`. Anybody may give a job of his own any key."""
+        row = self._register.subscriptions.get(subscription_of(change.ticket.key))
+        if row is None or row.tenant != change.ticket.tenant:
+            return
+        if change.after is JobState.FAILED:
+            error = row.error or error_text(change.detail) or "it failed"
+            row = row._replace(failures=row.failures + 1, error=error)
+        elif change.after is JobState.CANCELLED:
+            row = row._replace(wanted=0)  # who stops the listing does not wait for its downloads
+        else:
+            return
+        if self._leaves_gap(change):
+            row = row._replace(full_at=None)  # so that the next look goes to the end
+        self._register.put(row)
+
+    def _leaves_gap(self, change: Change) -> bool:
+        """What is new was read in part: the next look at the head finds only what is known."""
+        number: Any = change.ticket.id
+        try:
+            said = msgspec.json.decode(self._store.payload(number) or "{}")
+            return bool(said.get("start")) and said.get("mode", HEAD) != WALK
+        except (AttributeError, ValueError):
+            return False  # it was none of ours
 
     def _blame(self, id: int, failure: Failure, now: float) -> None:
         row = self._register.subscriptions.get(id)
@@ -228,7 +252,9 @@ class Lister:
 
 def _walk_at(row: Subscription, part: Part) -> float:
     """When the walk began that this is a part of."""
-    return part.began_at if part.start == 0 or row.walk_at is None else row.walk_at
+    if part.start == 0 or row.walk_at is None:
+        return part.began_at
+    return min(part.began_at, row.walk_at)  # a clock may be put back
 
 
 def download_job(

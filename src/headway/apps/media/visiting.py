@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from headway.apps.media.accounts.cookie_file import CookieFile
-from headway.apps.media.accounts.pool import Account, Heard, Word
+from headway.apps.media.accounts.pool import Account, Heard, Word, usable_at
 from headway.apps.media.accounts.register import Accounts
 from headway.apps.media.fetcher.protocol import FailureKind, Order, Task
+from headway.apps.media.jobs import key_of
 from headway.apps.media.judging import heard_of, outcome_of
 from headway.apps.media.ordering import UserAgents, parse_extractor_args
 from headway.apps.media.presets import account_site, preset_of_site
@@ -31,6 +32,10 @@ AGAIN_S = 1.0  # a job that found no account waits at the gate of accounts
 
 OnEntry = Callable[[dict[str, Any]], None]
 OnProgress = Callable[[float, float | None, str], None]
+
+
+class AllRefused(Exception):
+    """The site has sent this very job away with each account that can be used."""
 
 
 class Fetch(Protocol):
@@ -70,7 +75,10 @@ class Visitor:
         """`more` are further fields of the order. Raises `Answered` if it cannot be made now."""
         check_site(site)
         preset = preset_of_site(site)
-        account = await self._account(site) if cookie else None
+        try:
+            account = await self._account(site) if cookie else None
+        except AllRefused as error:
+            return Answer(failure=Failure(kind=FailureKind.CREDENTIAL, message=str(error)))
         failure: Failure | None = None
         heard = Heard(Word.UNKNOWN)
         try:
@@ -110,17 +118,29 @@ class Visitor:
     # ------------------------------------------------------------------ accounts
 
     async def _account(self, site: str) -> Account | None:
-        """None: this site needs none, and has none."""
+        """None: this site needs none, and has none. AllRefused: no other is left for this job."""
         name, tried, fence = account_site(site), self._tried(), job.fence
 
         def pick(now: float) -> Account | None:
             found = self._accounts.pick(name, now, tried, holder=fence)
             if found is None and (preset_of_site(site).needs_account or self.has_account(site)):
                 self._accounts.gates.sync_gate(name, now, needed=True)
-                raise Answered(Outcome.returned(after_s=AGAIN_S))
+                raise Answered(Outcome.returned(after_s=self._wait_s(name, tried, now)))
             return found
 
         return await in_turn(self.brain, pick)
+
+    def _wait_s(self, name: str, tried: list[int], now: float) -> float:
+        """The gate is open if there is an account that others can use; for who was refused with
+        that one it is the others that count.
+        """
+        if not tried:
+            return AGAIN_S
+        others = [each for each in self._accounts.list(name) if each.id not in tried]
+        at = usable_at(others, name, now)
+        if at is None:
+            raise AllRefused(f"{name} has refused this with every account that can be used")
+        return max(AGAIN_S, at - now)
 
     def _cookie_file(self, account: Account) -> CookieFile:
         try:
@@ -152,4 +172,15 @@ def check_site(site: str) -> None:
         raise Fail(
             f"this request did not wait its turn at {site}; enqueue it with "
             "POST /api/requests/enqueue, which knows where its address leads"
+        )
+
+
+def check_key(subscription: int) -> None:
+    """A job must have waited in the line of the subscription that it is about: no two programs
+    work for one.
+    """
+    if job.key != key_of(subscription):
+        raise Fail(
+            f"this request did not wait in the line of subscription {subscription}; enqueue it "
+            "with POST /api/requests/enqueue, which knows its key"
         )
