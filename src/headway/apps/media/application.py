@@ -26,6 +26,7 @@ from headway.apps.media.accounts.register import Accounts
 from headway.apps.media.accounts.schedule import COUNTED_FOR
 from headway.apps.media.counting import Counter, Looker
 from headway.apps.media.downloading import Downloader
+from headway.apps.media.healing import heal
 from headway.apps.media.jobs import (
     COUNT,
     DOWNLOAD,
@@ -176,6 +177,7 @@ class Media:
         self.register.meet(brain)
         self.reconciler.meet(brain)
         self.podcasts.meet(brain)
+        brain.loaded.append(partial(heal, self.store, brain))
         for part in (self.visitor, self.lister, self.downloader, self.starter):
             part.brain = brain
 

@@ -34,7 +34,7 @@ from headway.apps.media.register import Register
 from headway.apps.media.running import Answer, Failure
 from headway.apps.media.settings import MB, MediaSettings
 from headway.apps.media.tables import ADD_ITEM, BLAME_ITEM, END_ITEM, FREE_TWINS, KEEP_ITEM
-from headway.apps.media.visiting import Visitor, check_site, in_turn
+from headway.apps.media.visiting import Visitor, check_key, check_site, in_turn
 from headway.core import Outcome
 from headway.core import State as JobState
 from headway.core.change import Change
@@ -47,11 +47,14 @@ from headway.outcomes import Answered, Cancel
 from headway.store import Store
 
 CLOSED_S = 300.0  # for which downloads wait if the library is away or full
+BUSY_S = 60.0  # until a second job for the same video looks whether it is there
 AGAIN_S = 1.0  # a job that could not be done waits at the gate of the library
 GREW_BYTES = 1_000_000  # of a file, after which its time-out is no failure
 SINGLES = "single videos"  # the directory of what nobody subscribes to
 QUALITY = "best"
 CANCELLED, FILTERED, UNKNOWN = "cancelled", "filter", "unknown"  # kinds of reasons
+# After which nobody goes on with a file that was begun.
+HOPELESS = frozenset({FailureKind.GONE, FailureKind.GEO, FailureKind.FORMAT, FailureKind.TOO_LARGE})
 NAMED = "named.json"  # in the directory of an item that is being worked on
 
 
@@ -80,6 +83,7 @@ class Downloader:
         self._of_job: dict[int, int] = {}  # items of jobs that do not say so themselves
         self._blamed: dict[int, Failure] = {}  # what went wrong in jobs that end in this turn
         self.apart: Callable[[Callable[[], None]], object] = _in_a_thread
+        self._busy: set[int] = set()  # items that a program works on
         self._tidied_for: Brain | None = None
 
     async def download(
@@ -92,6 +96,8 @@ class Downloader:
             row = self._register.get(subscription_id, job.tenant)
             if row is None:
                 raise Cancel(f"there is no subscription {subscription_id} any more")
+            check_key(row.id)
+        self._blamed.pop(job.id, None)  # what went wrong earlier is not why it ends now
         wanted = await self._wanted(row, url, item)
         site = site_of(wanted.url) if row is None else row.site
         check_site(site)
@@ -101,8 +107,16 @@ class Downloader:
             return self._no_room(error)
         if there is not None:
             return self._here(wanted, there, is_old=True)
+        if wanted.id in self._busy:
+            return Answered(Outcome.returned(after_s=BUSY_S))  # somebody has put a second job
         filters = Filters() if row is None or anyhow else filters_of(row)
-        return await self._get(row, wanted, site, filters)
+        self._busy.add(wanted.id)
+        try:
+            return await self._get(row, wanted, site, filters)
+        except LibraryError as error:
+            return self._no_room(error)
+        finally:
+            self._busy.discard(wanted.id)
 
     # ------------------------------------------------------------------ what is wanted
 
@@ -126,6 +140,8 @@ class Downloader:
         return items.item_of_url(self._store, job.tenant, subscription, url)
 
     def _new(self, tenant: str, subscription: int, url: str, now: float) -> Item:
+        if subscription and subscription not in self._register.subscriptions:
+            raise Cancel(f"there is no subscription {subscription} any more")
         entry = {"key": f"url:{hashlib.sha256(url.encode()).hexdigest()[:32]}", "url": url}
         found = items.new_item(self._register.item_numbers(1)[0], tenant, subscription, entry, now)
         found = found._replace(state=State.QUEUED.value)
@@ -136,12 +152,9 @@ class Downloader:
         """Whether it is here already. LibraryError: nobody can say."""
         self._library.check()
         self._tidy_up()
-        if wanted.files is not None and wanted.state == State.DONE:
-            files = msgspec.json.decode(wanted.files)
-            video = self._library.root / files["video"]
-            if video.is_file():
-                size = video.stat().st_size
-                return Got(Published(str(Path(files["video"]).with_suffix("")), files, size), {})
+        there = self._recorded(wanted)
+        if there is not None:
+            return there
         kept = self._named(wanted.id)
         if kept is None:
             return None
@@ -149,10 +162,25 @@ class Downloader:
         found = find_published(self._library.root, stem, wanted.key)
         return None if found is None else Got(found, info)
 
+    def _recorded(self, wanted: Item) -> Got | None:
+        """Where the store says that it is, or was: what had gone missing may be back."""
+        if wanted.files is None:
+            return None
+        files = msgspec.json.decode(wanted.files)
+        place = PurePosixPath(files["video"])
+        if wanted.state != State.DONE:
+            found = find_published(self._library.root, place.with_suffix(""), wanted.key)
+            return None if found is None else Got(found, {})
+        video = self._library.root / place
+        if not video.is_file():
+            return None
+        return Got(Published(str(place.with_suffix("")), files, video.stat().st_size), {})
+
     def _tidy_up(self) -> None:
         """After a start: remove what was worked with, and is not needed any more."""
         if self._tidied_for is not self.brain:
             self._tidied_for = self.brain
+            self._busy.clear()
             left = [int(name) for name in self._library.leftovers() if name.isdecimal()]
             for id in set(left) - set(items.unfinished(self._store, left)):
                 self._library.drop_work(id)
@@ -181,10 +209,7 @@ class Downloader:
             raise
         if answer.failure is not None:
             return self._failed(wanted, answer.failure, site)
-        try:
-            got = await self.in_thread(self._publish, row, wanted, work, answer)
-        except LibraryError as error:
-            return self._no_room(error)
+        got = await self.in_thread(self._publish, row, wanted, work, answer)
         return self._here(wanted, got)
 
     def _publish(self, row: Subscription | None, wanted: Item, work: Path, answer: Answer) -> Got:
@@ -262,7 +287,8 @@ class Downloader:
         """`JobType.ended`."""
         number: Any = change.ticket.id
         tenant = change.ticket.tenant
-        id = self._item_of(change, self._of_job.pop(number, 0))
+        ran_for = self._of_job.pop(number, 0)
+        id = self._item_of(change, ran_for)
         if not id:
             return
         blamed = self._blamed.pop(number, None)
@@ -271,7 +297,11 @@ class Downloader:
             kind = UNKNOWN if blamed is None else blamed.kind.value
             reason = change.detail if blamed is None else in_words(blamed)
             self._end(id, tenant, State.FAILED, reason or "it failed", kind, now)
+            if blamed is not None and blamed.kind in HOPELESS:
+                self._leave_work(ran_for)
         elif change.after is JobState.CANCELLED:
+            if ran_for:
+                self._leave_work(ran_for)
             self._end(id, tenant, State.SKIPPED, change.detail or "cancelled", CANCELLED, now)
 
     def _item_of(self, change: Change, ran_for: int) -> int:

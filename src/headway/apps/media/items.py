@@ -30,9 +30,9 @@ def item_of_key(store: Store, tenant: str, subscription: int, key: str) -> Item 
 
 def item_of_url(store: Store, tenant: str, subscription: int, url: str) -> Item | None:
     rows = store.rows(
-        f"select {COLUMNS} from media_items where tenant = ? and subscription = ? and url = ? "
-        "order by id limit 1",
-        (tenant, subscription, url),
+        f"select {COLUMNS} from media_items where tenant = ? and subscription = ? "
+        "and substr(url, 1, 200) = substr(?, 1, 200) and url = ? order by id limit 1",
+        (tenant, subscription, url, url),
     )
     return Item(*rows[0]) if rows else None
 

@@ -74,7 +74,15 @@ _MIGRATION = """
     create table media_facts (name text primary key, value text not null);
 """
 
-MIGRATIONS = (_MIGRATION + ACCOUNTS_MIGRATION,)
+# A long list is gone through in parts, and an item is found by its address: not by looking at all
+# of the subscription. The beginning of an address is enough, and fits into every index.
+_FOR_LONG_LISTS = """
+    drop index media_items_in_state;
+    create index media_items_in_state on media_items (subscription, state, id);
+    create index media_items_at on media_items (subscription, substr(url, 1, 200));
+"""
+
+MIGRATIONS = (_MIGRATION + ACCOUNTS_MIGRATION, _FOR_LONG_LISTS)
 
 TEXT, WHOLE, REAL = "text", "bigint", "double"
 
@@ -176,13 +184,15 @@ FREE_TWINS = Write(
     sqlite="update media_items as kept set state = 'found', changed_at = given.value ->> 2 "
     "from jsonb_each(?1) as given join media_items as one on one.id = given.value ->> 0 "
     "and one.tenant = given.value ->> 1 where kept.subscription = one.subscription "
+    "and substr(kept.url, 1, 200) = substr(one.url, 1, 200) "
     "and kept.state = 'queued' and kept.tenant = one.tenant and kept.url = one.url "
     "and kept.id <> one.id",
     postgres="update media_items as kept set state = 'found', "
     "changed_at = (given.cells ->> 2)::double precision "
     "from jsonb_array_elements($1) as given (cells) join media_items as one "
     "on one.id = (given.cells ->> 0)::bigint and one.tenant = given.cells ->> 1 "
-    "where kept.subscription = one.subscription and kept.state = 'queued' "
+    "where kept.subscription = one.subscription "
+    "and substr(kept.url, 1, 200) = substr(one.url, 1, 200) and kept.state = 'queued' "
     "and kept.tenant = one.tenant and kept.url = one.url and kept.id <> one.id",
     types=(WHOLE, TEXT, REAL),
     name="items that had joined the job of another one",

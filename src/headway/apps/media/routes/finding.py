@@ -148,4 +148,13 @@ def _open_in(store: Store, tenant: str, subscription: int) -> tuple[dict[str, in
 
 
 def open_download(store: Store, item: Item) -> int | None:
-    return open_downloads(store, [item]).get(item.id)
+    """However many others are in line before it."""
+    if item.state != State.QUEUED:
+        return None
+    key = key_of(item.subscription) if item.subscription else None
+    query = Query(
+        states=OPEN, type=DOWNLOAD, tenant=item.tenant, key=key, labels=((ITEM, str(item.id)),),
+        limit=1,
+    )  # fmt: skip
+    jobs = store.jobs(query)
+    return jobs[0].id if jobs else open_downloads(store, [item]).get(item.id)
