@@ -16,6 +16,7 @@ import yt_dlp
 
 from tests.contract.kit import JSON, problem_in
 from tests.contract.media_kit import Archivist, Desk, media_desk
+from tests.hands.kit import eventually
 from tests.security.kit import send
 
 CONTENT = bytes(range(256)) * 40
@@ -25,7 +26,9 @@ PICTURE = b"\xff\xd8\xff\xe0 a picture"
 @pytest.fixture(scope="module")
 def desk() -> Iterator[Desk]:
     with media_desk(log_level="debug") as made:
-        made.keeper().get("/api/archive")  # whoever looks first has the library made
+        keeper = made.keeper()  # whoever looks first has the library made
+        look = keeper.post("/api/archive/reconcile", {}, 202)["id"]
+        eventually(lambda: keeper.get(f"/api/jobs/{look}")["status"] == "completed")
         yield made
 
 

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from headway.apps.media.accounts.pool import Heard, Word
 from headway.apps.media.fetcher.protocol import FailureKind
 from headway.apps.media.jobs import DOWNLOAD, LIST, TYPES, key_of
+from headway.apps.media.routes import finding
 from headway.apps.media.tables import MOVE_ITEM_FROM
 from headway.engine.brain import Brain
 from headway.engine.tickets import names_text
@@ -186,3 +188,67 @@ def test_odd_wishes_for_a_list_lose_nothing(args: dict[str, Any]) -> None:
         world.run_for("10m")
         assert not [each for each in world.items() if each.gone_at is not None]
         assert len(world.items()) == 300
+
+
+def test_two_jobs_for_one_video_are_not_at_it_at_once() -> None:
+    """A video of no subscription has no key that would keep them apart."""
+    with MediaWorld() as world:
+        world.site(HOST)
+        for kind, name in (("lane", "requires_cookie"), ("tool", "yt-dlp")):
+            world.turn(lambda now, kind=kind, name=name:  # type: ignore[misc]
+                       brain_of(world).controls.set(kind, name, {"limit": 2}, now))  # fmt: skip
+        world.video(f"https://{HOST}/v/one")
+        world.run_for("5s")
+        second = raw(world, DOWNLOAD, {"url": f"https://{HOST}/v/one"})
+        world.run_for("10m")
+        assert world.web.got == ["one"]
+        assert (len(world.on_disk()), world.state_of(second)) == (1, "completed")
+
+
+@pytest.mark.parametrize("away", ["resting", "removed"])
+def test_who_was_refused_does_not_knock_until_another_account_is_there(away: str) -> None:
+    with MediaWorld() as world:
+        world.site(HOST, lists={"/list": ids(1)}, good_tokens={"good"})
+        numbers = {token: world.account(token, HOST, token) for token in ("first", "second")}
+        world.download_now(world.subscribe(URL))
+        world.run_for("23s")  # one of them was refused
+        (call,) = world.web.of("download")
+        assert call.ended_at < world.now
+        (other,) = [id for token, id in numbers.items() if token != call.cookie]
+        accounts, heard = world.media.accounts, Heard(Word.PUSHBACK, 412, 600.0)
+        if away == "resting":
+            world.turn(lambda now: accounts.checked(other, heard, now))
+        else:
+            world.turn(lambda now: accounts.remove(other, now))
+        before = brain_of(world).core.admission.fence
+        world.run_for("5m")
+        assert brain_of(world).core.admission.fence - before <= 3  # turns that it was given
+        (item,) = world.items()
+        assert item.failure == "credential"
+        assert item.state == ("failed" if away == "removed" else "queued")
+
+
+def test_what_was_begun_goes_when_its_download_is_cancelled() -> None:
+    with MediaWorld() as world:
+        world.site(HOST)
+        id = world.video(f"https://{HOST}/v/one")
+        world.run_for("10s")
+        assert world.media.library.leftovers()
+        world.app.cancel(id)
+        world.run_for("10s")
+        assert world.states() == {"skipped": 1}
+        assert not world.media.library.leftovers()
+
+
+def test_the_job_of_an_item_is_found_however_many_are_in_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(finding, "MOST_JOBS", 3)
+    with MediaWorld() as world:
+        world.site(HOST, lists={"/list": ids(20)})
+        world.download_now(world.subscribe(URL))
+        world.run_for("10s")
+        queued = [each for each in world.items() if each.state == "queued"]
+        jobs = {finding.open_download(world.app.store, each) for each in queued}
+        assert None not in jobs
+        assert len(jobs) == len(queued) > 10
