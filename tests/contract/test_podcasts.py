@@ -27,8 +27,10 @@ PICTURE = b"\xff\xd8\xff\xe0 a picture"
 def desk() -> Iterator[Desk]:
     with media_desk(log_level="debug") as made:
         keeper = made.keeper()  # whoever looks first has the library made
+        made.run()
         look = keeper.post("/api/archive/reconcile", {}, 202)["id"]
         eventually(lambda: keeper.get(f"/api/jobs/{look}")["status"] == "completed")
+        made.pause()
         yield made
 
 
