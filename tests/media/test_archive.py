@@ -304,6 +304,23 @@ def test_what_a_list_has_no_more_is_marked_and_kept() -> None:
         assert not [each for each in world.items() if each.gone_at is not None]
 
 
+def test_a_list_that_has_more_than_we_know_is_read_to_its_end_again() -> None:
+    with MediaWorld() as world:
+        site = world.site("videos.example", lists={"/list": ids(230)})
+        subscription = world.subscribe(URL)
+        world.list_now(subscription)
+        world.run_for("10m")
+        site.lists["/list"] += ["at-the-end"]
+        world.list_now(subscription)
+        world.run_for("10m")
+        assert len(world.items()) == 230
+        world.count_now(subscription)
+        world.run_for("1m")
+        world.list_now(subscription)
+        world.run_for("10m")
+        assert len(world.items()) == 231
+
+
 def test_a_list_longer_than_allowed_ends_there() -> None:
     with MediaWorld() as world:
         world.site("videos.example", lists={"/list": ids(900)})

@@ -56,12 +56,13 @@ class Counter:
             return self._failed(row, answer.failure, requires_cookie)
         result = answer.result or {}
         total, how = result.get("total"), str(result.get("how") or "")
+        known = await self.in_thread(self._known, row)
         if total is None and row.is_complete:
-            total, how = await self.in_thread(self._known, row), KNOWN
+            total, how = known, KNOWN
         if total is None:
             raise Fail("the site does not say how many there are; read its list to know it")
         title = result.get("title")
-        job.with_end(partial(self._end, row.id, int(total), how, title))
+        job.with_end(partial(self._end, row.id, int(total), how, title, int(total) > known))
         return {"subscription_id": row.id, "expected_total": int(total), "how": how}
 
     def _known(self, row: Subscription) -> int:
@@ -91,10 +92,15 @@ class Counter:
             )
             self._register.enqueue([again])
 
-    def _end(self, id: int, total: int, how: str, title: str | None, now: float) -> None:
+    def _end(
+        self, id: int, total: int, how: str, title: str | None, has_more: bool, now: float
+    ) -> None:
+        """`has_more`: the list has more than we know, and not at its head, perhaps."""
         row = self._register.subscriptions.get(id)
         if row is not None:
             row = row._replace(total=total, total_how=how, total_at=now)
+            if has_more and not row.depth:
+                row = row._replace(full_at=None)  # the next look goes to its end
             if title and not row.found_title:
                 row = row._replace(found_title=clean(str(title))[:MAX_TITLE])
             self._register.put(row)
