@@ -43,6 +43,25 @@ second_store_in_the_soak = pytest.mark.parametrize(
 )
 
 
+# Decisions on the virtual clock and routes are the same whatever the store, whose own suite shows
+# that; on the second kind of store only these of them are part of every run.
+WHATEVER_THE_STORE = ("contract", "engine", "feeds", "hands", "lessons", "media")
+ON_BOTH = frozenset({
+    "test_archive_items.py", "test_channels.py", "test_jobs.py", "test_requests.py",
+    "test_schedules.py", "test_search.py", "test_slot_restarts.py", "test_subscriptions.py",
+    "test_tasks.py", "test_with_end.py",
+})  # fmt: skip
+
+
+@pytest.hookimpl(tryfirst=True)  # before those of the soak are left out
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        is_second = "postgres" in item.nodeid.partition("[")[2]
+        is_same = item.path.parent.name in WHATEVER_THE_STORE and item.path.name not in ON_BOTH
+        if is_second and is_same:
+            item.add_marker(pytest.mark.soak)
+
+
 @pytest.fixture
 def url(new_url: Place, tmp_path: Path) -> str:
     """The address of a store that nobody has opened yet."""
