@@ -45,7 +45,16 @@ second_store_in_the_soak = pytest.mark.parametrize(
 
 # Decisions on the virtual clock and routes are the same whatever the store, whose own suite shows
 # that; on the second kind of store only these of them are part of every run.
-WHATEVER_THE_STORE = ("contract", "engine", "feeds", "hands", "lessons", "media")
+WHATEVER_THE_STORE = (
+    "contract",
+    "engine",
+    "feeds",
+    "hands",
+    "lessons",
+    "media",
+    "security",
+    "bench",
+)
 ON_BOTH = frozenset({
     "test_archive_items.py", "test_channels.py", "test_jobs.py", "test_requests.py",
     "test_schedules.py", "test_search.py", "test_slot_restarts.py", "test_subscriptions.py",

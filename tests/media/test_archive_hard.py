@@ -209,7 +209,8 @@ def test_two_jobs_for_one_video_are_not_at_it_at_once() -> None:
 def test_who_was_refused_does_not_knock_until_another_account_is_there(away: str) -> None:
     with MediaWorld() as world:
         world.site(HOST, lists={"/list": ids(1)}, good_tokens={"good"})
-        numbers = {token: world.account(token, HOST, token) for token in ("first", "second")}
+        tokens = ("cookie-of-one", "cookie-of-two")
+        numbers = {token: world.account(token, HOST, token) for token in tokens}
         world.download_now(world.subscribe(URL))
         world.run_for("23s")  # one of them was refused
         (call,) = world.web.of("download")

@@ -199,7 +199,7 @@ def check_site_is_left_alone(play: Play, calls: list[Called]) -> None:
         assert not early or at in play.crashed_at, f"{host} was not left alone after {at}"
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_whatever_happens(seed: int) -> None:
     with MediaWorld(seed=seed) as world:
         play = Play(world, seed)

@@ -6,13 +6,9 @@ All of it goes on in the server, whoever looks on or leaves.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from time import monotonic, sleep
 from typing import Any
-
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Column
 
 from headway.cli import archive_layouts as layouts
 from headway.cli.archive_names import SUBSCRIPTIONS, all_subscriptions
@@ -20,7 +16,7 @@ from headway.cli.asking import Call
 from headway.cli.client import Client, Refused
 from headway.cli.feeds import reached
 from headway.cli.layouts import progress_words, start_words
-from headway.cli.printing import new_console, plain
+from headway.cli.progressing import progress_bar
 
 JOBS = "/api/jobs"
 STEP_S, LONG_S = 0.5, 30.0  # how long a server is asked to wait, with somebody looking on or not
@@ -31,28 +27,6 @@ INTERRUPTED = 130  # as shells say it
 
 Tell = Callable[[str, float, float | None], None]
 Rows = list[dict[str, Any]]
-
-
-@contextmanager
-def progress_bar() -> Iterator[Tell | None]:
-    """A bar on stderr for whoever watches; nothing otherwise."""
-    console = new_console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    text = TextColumn(
-        "{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
-        markup=False,
-    )  # fmt: skip
-    with Progress(
-        BarColumn(bar_width=16), text, console=console, transient=True, expand=True
-    ) as bar:
-        task = bar.add_task("", total=None)
-
-        def tell(said: str, done: float, total: float | None) -> None:
-            bar.update(task, description=plain(said), completed=done, total=total)
-
-        yield tell
 
 
 # ---------------------------------------------------------------------- subscriptions

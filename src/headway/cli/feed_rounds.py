@@ -7,14 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, Progress, TextColumn
-from rich.table import Column
 
 from headway.cli import feed_layouts as layouts
 from headway.cli.asking import Call, asks
@@ -29,7 +25,8 @@ from headway.cli.feeds import (
     minutes_of,
     reached,
 )
-from headway.cli.printing import count, new_console, plain
+from headway.cli.printing import count
+from headway.cli.progressing import progress_bar
 
 ROUNDS = f"{QUEUE}/rounds"
 OPML = "/api/backend/opml"
@@ -110,38 +107,15 @@ def _watch(call: Call, id: str) -> None:
 
 
 def _followed(client: Client, id: str) -> dict[str, Any]:
-    with _progress() as tell:
+    with progress_bar() as tell:
         while True:
             wait_s = LONG_S if tell is None else STEP_S
             round: dict[str, Any] = client.get(f"{ROUNDS}/{part(id)}", wait_s=wait_s)
             if round["status"] == "finished":
                 return round
             if tell is not None:
-                tell(round)
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[dict[str, Any]], None] | None]:
-    """A bar on stderr for whoever watches; nothing otherwise."""
-    console = new_console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    words = TextColumn(
-        "{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
-        markup=False,
-    )  # fmt: skip
-    with Progress(
-        BarColumn(bar_width=16), words, console=console, transient=True, expand=True
-    ) as bar:
-        task = bar.add_task("", total=None)
-
-        def tell(round: dict[str, Any]) -> None:
-            done = round["total"] - round["waiting"]
-            said = plain(layouts.round_words(round))
-            bar.update(task, description=said, completed=done, total=round["total"] or None)
-
-        yield tell
+                done = round["total"] - round["waiting"]
+                tell(layouts.round_words(round), done, round["total"] or None)
 
 
 # ---------------------------------------------------------------------- lists

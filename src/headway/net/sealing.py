@@ -79,6 +79,12 @@ class Vault:
             SECRETS.add(key)
         return vault
 
+    @classmethod
+    def made_at(cls, directory: str) -> Vault:
+        """The same, with the directory: who has no secret yet needs no place for a key."""
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        return cls.at(directory)
+
     def seal(self, text: str, about: str) -> str:
         """`about` names the record that the secret belongs to, such as "channel/main/api_key". It
         is not stored: only who names the same record can open the secret.

@@ -51,7 +51,7 @@ class Channels:
         self.settings_file = settings_file
         store = app.store
         store.install(APP, MIGRATIONS)
-        self.vault = cache(partial(_vault, config.data))
+        self.vault = cache(partial(Vault.made_at, config.data))
         self.directory = Directory(store, self.vault)
         self.billing = Billing()
         self.budgets = Budgets(store, self.directory)
@@ -123,9 +123,3 @@ class Channels:
             await asyncio.sleep(RESCAN_S)
             with contextlib.suppress(HeadwayError):  # the store is away: next time
                 await in_turn(self.site.engine, self.directory.rescan)
-
-
-def _vault(directory: str) -> Vault:
-    """Made when there is the first secret: who has none needs no key, and no place for one."""
-    Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Vault.at(directory)

@@ -101,7 +101,9 @@ class Media:
         self.store = store
         self.allowed = Allowed(config.outbound_allow)
         self.register = Register(store)
-        self.accounts = Accounts(store, cache(partial(_vault, config.data)), self._needs_account)
+        self.accounts = Accounts(
+            store, cache(partial(Vault.made_at, config.data)), self._needs_account
+        )
         agents = UserAgents(tuple(self.settings.ua_profiles.split(",")))
         self.check_visitor = CheckVisitor(
             self.allowed, {"User-Agent": agents.choose(with_cookie=True)}, app.now
@@ -222,9 +224,3 @@ def _fetch_with(settings: MediaSettings) -> Fetch:
     python = settings.python or sys.executable
     call: Fetch = partial(fetch, job, python=python, memory_mb=settings.memory_mb)
     return call
-
-
-def _vault(directory: str) -> Vault:
-    """Made when there is the first secret: who has none needs no key, and no place for one."""
-    Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Vault.at(directory)
