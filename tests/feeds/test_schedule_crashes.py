@@ -5,8 +5,6 @@ everybody has every article once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -15,8 +13,7 @@ from headway.apps.feeds.importing import Importer
 from headway.apps.feeds.opml import Subscription as Listed
 from headway.apps.feeds.opml import SubscriptionList
 from headway.apps.feeds.register import Duplicates
-from headway.store.batch import Batch
-from headway.store.tables import Writes
+from tests.engine.fragile import Fragile
 from tests.feeds.feeds_world import FeedsWorld, Site, entry, failed
 from tests.feeds.test_schedule_random import check
 from tests.stores import second_store_in_the_soak
@@ -26,58 +23,11 @@ pytestmark = [pytest.mark.usefixtures("worlds"), second_store_in_the_soak]
 ONE, TWO, THREE = (f"https://{name}.example/feed" for name in ("one", "two", "three"))
 
 
-class PowerCut(BaseException):
-    """The process is gone."""
+class FragileFeeds(Fragile, FeedsWorld):
+    forgives = (Duplicates, KeyError)
 
 
-class Fragile(FeedsWorld):
-    """Dies once: before or after the commit with this number, of an engine or of a run."""
-
-    def __init__(self, commit: int, after: bool, **more: Any) -> None:
-        super().__init__(**more)
-        self._left = commit
-        self._after = after
-        self.died = False
-        self._is_dead = False  # nothing is written any more, until it starts again
-
-    def _start(self) -> Any:
-        engine = super()._start()
-        store: Any = self.app.store
-        if not hasattr(store, "is_fragile"):
-            store.is_fragile = True
-            store.send = self._cut(store.send, store)
-            store.write = self._cut(store.write, None)
-        return engine
-
-    def _cut(self, do: Callable[..., None], store: Any) -> Callable[..., None]:
-        def cut(what: Batch | Writes) -> None:
-            if self._is_dead:
-                raise PowerCut
-            self._left -= 1
-            if self._left == 0:
-                self.died = self._is_dead = True
-                if self._after:
-                    do(what)
-                    if store is not None:
-                        store.settle()
-                raise PowerCut
-            do(what)
-
-        return cut
-
-    def alive(self, do: Callable[[], object]) -> None:
-        """Whoever asks has no answer if it dies, and asks again. Perhaps it is done by then."""
-        try:
-            do()
-        except PowerCut:
-            self.crash()
-            self._is_dead = False
-            self.restart()
-            with suppress(Duplicates, KeyError):
-                do()
-
-
-def story(world: Fragile) -> None:
+def story(world: FragileFeeds) -> None:
     """All that happens to feeds, in a day."""
     register, sites = world.feeds.register, world.web.sites
     for url in (ONE, TWO, THREE):
@@ -118,7 +68,7 @@ def story(world: Fragile) -> None:
 
 def finished(commit: int, after: bool) -> bool:
     """Whether the story has so many commits."""
-    with Fragile(commit, after) as world:
+    with FragileFeeds(commit, after) as world:
         story(world)
         for row in world.feeds.register.sources.values():
             assert row.status == "ok"

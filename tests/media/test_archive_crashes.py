@@ -5,9 +5,6 @@ here, nothing was got twice, and nothing waits for ever.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -15,8 +12,7 @@ from headway.apps.media.fetcher.protocol import FailureKind
 from headway.apps.media.jobs import DOWNLOAD
 from headway.apps.media.model import Subscription
 from headway.apps.media.register import Duplicate
-from headway.store.batch import Batch
-from headway.store.tables import Writes
+from tests.engine.fragile import Fragile
 from tests.media.archive_checks import check_cursor, check_line, jobs_of, payload, permits
 from tests.media.media_world import MediaWorld, failure
 from tests.stores import second_store_in_the_soak
@@ -30,55 +26,8 @@ LISTED, WANTED = 230, 15  # the others are left out by a filter
 FILTERS = json.dumps({"title_none": ["trailer"]})
 
 
-class PowerCut(BaseException):
-    """The process is gone."""
-
-
-class Fragile(MediaWorld):
-    """Dies once: before or after the commit with this number."""
-
-    def __init__(self, commit: int, after: bool, **more: Any) -> None:
-        super().__init__(**more)
-        self._left = commit
-        self._after = after
-        self.died = False
-        self._is_dead = False  # nothing is written any more, until it starts again
-
-    def _start(self) -> Any:
-        engine = super()._start()
-        store: Any = self.app.store
-        if not hasattr(store, "is_fragile"):
-            store.is_fragile = True
-            store.send = self._cut(store.send, store)
-            store.write = self._cut(store.write, None)
-        return engine
-
-    def _cut(self, do: Callable[..., None], store: Any) -> Callable[..., None]:
-        def cut(what: Batch | Writes) -> None:
-            if self._is_dead:
-                raise PowerCut
-            self._left -= 1
-            if self._left == 0:
-                self.died = self._is_dead = True
-                if self._after:
-                    do(what)
-                    if store is not None:
-                        store.settle()
-                raise PowerCut
-            do(what)
-
-        return cut
-
-    def alive(self, do: Callable[[], object]) -> None:
-        """Whoever asks has no answer if it dies, and asks again. Perhaps it is done by then."""
-        try:
-            do()
-        except PowerCut:
-            self.crash()
-            self._is_dead = False
-            self.restart()
-            with suppress(Duplicate):
-                do()
+class FragileArchive(Fragile, MediaWorld):
+    forgives = (Duplicate,)
 
     def restart(self) -> None:
         """What only a process knows is not known any more."""
@@ -97,7 +46,7 @@ def check(world: MediaWorld) -> None:
         assert not under_way or jobs_of(world, "list_fetch", "media.start"), "nobody goes on"
 
 
-def story(world: Fragile) -> None:
+def story(world: FragileArchive) -> None:
     """All that happens to a subscription in a day."""
     site = world.site(HOST, takes_s=1.0, download_s=0.5, good_tokens={TOKEN})
     names = [f"v{number:04}" for number in range(LISTED)]
@@ -132,7 +81,7 @@ def story(world: Fragile) -> None:
 
 def finished(commit: int, after: bool) -> bool:
     """Whether the story has so many commits."""
-    with Fragile(commit, after) as world:
+    with FragileArchive(commit, after) as world:
         story(world)
         check(world)
         (row,) = world.media.register.subscriptions.values()
@@ -154,7 +103,7 @@ def finished(commit: int, after: bool) -> bool:
         return world.died
 
 
-def swept(world: Fragile) -> None:
+def swept(world: FragileArchive) -> None:
     """The next download finds nothing but what may be gone on with."""
     world.alive(lambda: world.video(f"https://{HOST}/v/last"))
     world.alive(lambda: world.run_for("1m"))
@@ -184,7 +133,7 @@ def test_whichever_it_is(first: int, after: bool) -> None:
 def test_somebody_cancels_and_retries_while_it_dies() -> None:
     """An item that is tried again is in line, or as it was; never in between."""
     for commit in range(1, 12):
-        with Fragile(10_000, after=False) as world:
+        with FragileArchive(10_000, after=False) as world:
             site = world.site(HOST, lists={"/list": ["a", "b"]})
             site.broken = {id: failure(FailureKind.GONE, 404) for id in ("a", "b")}
             row = world.subscribe(URL)
