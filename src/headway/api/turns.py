@@ -1,4 +1,4 @@
-"""Asking the brain on behalf of a request."""
+"""Asking the brain on behalf of a request, or of a job."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from headway.engine import Engine
+from headway.engine.brain import Brain
 from headway.engine.loop_future import LoopFuture
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ T = TypeVar("T")
 LATE: Any = object()
 
 
-async def in_turn(engine: Engine, call: Callable[[float], T], within_s: float | None = None) -> T:
+async def in_turn(
+    engine: Engine | Brain, call: Callable[[float], T], within_s: float | None = None
+) -> T:
     """Let the brain do something, and wait until it is committed. TimeoutError: that takes longer,
     since the store is away; it is done as soon as the store is back.
     """

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.api.turns import in_turn
 from headway.apps.media import items
 from headway.apps.media.covering import Part, is_of_tenant, kept_items
 from headway.apps.media.library.kinds import IMAGES, INFO, NFO
@@ -27,7 +28,6 @@ from headway.apps.media.presets import site_of
 from headway.apps.media.register import Register
 from headway.apps.media.shelf import Shelf
 from headway.apps.media.tables import ADD_ITEM, KEEP_ITEM
-from headway.apps.media.visiting import in_turn
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
 from headway.net.urls import plain_url

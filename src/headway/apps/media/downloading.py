@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from headway.api.turns import in_turn
 from headway.apps.media import items
 from headway.apps.media.fetcher.filters import Filters
 from headway.apps.media.fetcher.protocol import FailureKind, Known, Task
@@ -34,7 +35,7 @@ from headway.apps.media.register import Register
 from headway.apps.media.running import Answer, Failure
 from headway.apps.media.settings import MB, MediaSettings
 from headway.apps.media.tables import ADD_ITEM, BLAME_ITEM, END_ITEM, FREE_TWINS, KEEP_ITEM
-from headway.apps.media.visiting import Visitor, check_key, check_site, in_turn
+from headway.apps.media.visiting import Visitor, check_key, check_site
 from headway.core import Outcome
 from headway.core import State as JobState
 from headway.core.change import Change

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
+from headway.api.turns import in_turn
 from headway.apps.media import items
 from headway.apps.media.fetcher.filters import Filters, reason_to_skip
 from headway.apps.media.fetcher.protocol import FailureKind, Task
@@ -24,7 +25,7 @@ from headway.apps.media.register import Register
 from headway.apps.media.running import Failure
 from headway.apps.media.settings import MediaSettings
 from headway.apps.media.tables import ADD_ITEM, MARK_GONE, TELL_ITEM
-from headway.apps.media.visiting import Visitor, check_key, in_turn
+from headway.apps.media.visiting import Visitor, check_key
 from headway.core import State as JobState
 from headway.core.change import Change
 from headway.engine.brain import Brain

@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from headway.api.turns import in_turn
 from headway.api.views import moment
 from headway.apps.media.adopting import Adopted, Adopter
 from headway.apps.media.covering import (
@@ -35,7 +36,6 @@ from headway.apps.media.model import State
 from headway.apps.media.register import Register
 from headway.apps.media.shelf import Shelf
 from headway.apps.media.tables import MOVE_ITEM_FROM, PUT_FACT
-from headway.apps.media.visiting import in_turn
 from headway.core import RetryPolicy
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job

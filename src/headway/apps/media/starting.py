@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from headway.api.turns import in_turn
 from headway.apps.media import items
 from headway.apps.media.listing import InThread, download_job
 from headway.apps.media.model import Item, State, Subscription
 from headway.apps.media.register import Register
 from headway.apps.media.tables import MOVE_ITEM_FROM
-from headway.apps.media.visiting import in_turn
 from headway.core import RetryPolicy
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from headway.api.turns import in_turn
 from headway.apps.media.accounts.cookie_file import CookieFile
 from headway.apps.media.accounts.pool import Account, Heard, Word, usable_at
 from headway.apps.media.accounts.register import Accounts
@@ -23,7 +24,6 @@ from headway.apps.media.settings import MediaSettings
 from headway.core import Outcome
 from headway.engine.brain import Brain
 from headway.engine.hands.context import job
-from headway.engine.loop_future import LoopFuture
 from headway.errors import SealedElsewhere
 from headway.outcomes import Answered, Fail
 
@@ -43,14 +43,6 @@ class Fetch(Protocol):
         self, order: Order, *, timeout_s: float, on_entry: OnEntry | None,
         on_progress: OnProgress | None,
     ) -> Answer: ...  # fmt: skip
-
-
-async def in_turn(brain: Brain, call: Callable[[float], T]) -> T:
-    """Let the brain do something, from a job."""
-    waiter = LoopFuture()
-    brain.ask_for(waiter, call)
-    found: T = await waiter
-    return found
 
 
 class Visitor:
