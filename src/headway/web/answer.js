@@ -1,7 +1,7 @@
 // Sends a request to this server and shows what comes back, while it comes.
 
 import { jsonNodes } from "./code.js";
-import { html, replaceContent } from "./dom.js";
+import { node, replaceContent } from "./render.js";
 import { word } from "./text.js";
 
 const MAX_SHOWN_CHARS = 300_000;
@@ -10,7 +10,7 @@ const TEXTUAL = /^text\/|json|xml|javascript|x-www-form-urlencoded|^$/;
 /** Fills `place` with the answer; `signal` ends it, which is how an endless stream is left. */
 export async function showAnswer(place, request, { bearer, signal }) {
   const startedAt = performance.now();
-  const state = html`<span class="state" role="status">${word("try.waiting")}</span>`;
+  const state = node`<span class="state" role="status">${word("try.waiting")}</span>`;
   replaceContent(place, state);
   try {
     const response = await fetch(request.url, {
@@ -25,7 +25,7 @@ export async function showAnswer(place, request, { bearer, signal }) {
       signal,
     });
     const tookMs = Math.round(performance.now() - startedAt);
-    const body = html`<pre class="code answer-body" tabindex="0"></pre>`;
+    const body = node`<pre class="code answer-body" tabindex="0"></pre>`;
     replaceContent(state, word("try.receiving"));
     replaceContent(place, statusLine(response, tookMs, state), headerList(response), body);
     await showBody(body, response);
@@ -36,7 +36,7 @@ export async function showAnswer(place, request, { bearer, signal }) {
 }
 
 function statusLine(response, tookMs, state) {
-  return html`<p class="answer-status">
+  return node`<p class="answer-status">
     <span class="status s${Math.floor(response.status / 100)}">${response.status}</span>
     <span>${response.statusText}</span> <span class="muted">${tookMs} ms</span> ${state}
   </p>`;
@@ -44,9 +44,9 @@ function statusLine(response, tookMs, state) {
 
 function headerList(response) {
   const headers = [...response.headers];
-  return html`<details class="answer-headers">
+  return node`<details class="answer-headers">
     <summary>${word("try.headers")} <span class="muted">${headers.length}</span></summary>
-    <dl>${headers.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
+    <dl>${headers.map(([name, value]) => node`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
   </details>`;
 }
 

@@ -1,6 +1,6 @@
 // Code that is shown and copied: JSON with its colours, and the button that copies.
 
-import { html } from "./dom.js";
+import { node } from "./render.js";
 import { text, word } from "./text.js";
 
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/g;
@@ -34,9 +34,9 @@ function newLine(depth) {
 function coloured(token, next) {
   if ("{}[],:".includes(token)) return token;
   if (token.startsWith('"')) {
-    return html`<span class="${next === ":" ? "json-key" : "json-text"}">${token}</span>`;
+    return node`<span class="${next === ":" ? "json-key" : "json-text"}">${token}</span>`;
   }
-  return html`<span class="json-value">${token}</span>`;
+  return node`<span class="json-value">${token}</span>`;
 }
 
 /** A button that copies the text of the element, as it is when it is pressed. */
@@ -47,7 +47,7 @@ export function copyButton(element) {
     label.textContent = text("docs.copied");
     setTimeout(() => (label.textContent = text("docs.copy")), SAID_FOR_MS);
   };
-  return html`<button type="button" class="quiet small" aria-live="polite" @click=${copy}>${label}</button>`;
+  return node`<button type="button" class="quiet small" aria-live="polite" @click=${copy}>${label}</button>`;
 }
 
 async function copyText(element) {

@@ -1,7 +1,7 @@
 // The command line of a route, and the form that is fetched when somebody wants to try it.
 
 import { copyButton } from "./code.js";
-import { html, replaceContent } from "./dom.js";
+import { node, replaceContent } from "./render.js";
 import { examples } from "./openapi.js";
 import { buildRequest, curlCommand } from "./request.js";
 import { word } from "./text.js";
@@ -9,7 +9,7 @@ import { word } from "./text.js";
 /** `bearer` is asked for the token at the moment of sending; it is kept nowhere else. */
 export function commandAndForm(api, operation, bearer) {
   const inputs = { values: new Map(), ...firstBody(api, operation) };
-  const command = html`<code></code>`;
+  const command = node`<code></code>`;
   const showCommand = () => {
     command.textContent = curlCommand(buildRequest(operation, inputs.values, inputs), {
       origin: location.origin,
@@ -18,18 +18,18 @@ export function commandAndForm(api, operation, bearer) {
     });
   };
   showCommand();
-  const form = html`<div></div>`;
-  const details = html`<details class="try frame"><summary>${word("try.title")}</summary>${form}</details>`;
+  const form = node`<div></div>`;
+  const details = node`<details class="try frame"><summary>${word("try.title")}</summary>${form}</details>`;
   details.addEventListener("toggle", async () => {
     if (!details.open || form.querySelector("form")) return;
     try {
       const { tryForm } = await import("./tryit.js");
       replaceContent(form, tryForm(api, operation, inputs, showCommand, bearer));
     } catch {
-      replaceContent(form, html`<p class="notice bad">${word("try.unreachable")}</p>`);
+      replaceContent(form, node`<p class="notice bad">${word("try.unreachable")}</p>`);
     }
   });
-  return html`<div class="panel frame">
+  return node`<div class="panel frame">
       <div class="panel-head">${word("docs.curl")} ${copyButton(command)}</div>
       <pre class="code" tabindex="0">${command}</pre>
     </div>

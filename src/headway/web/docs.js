@@ -1,6 +1,6 @@
 // The API reference: loads the OpenAPI document, draws index and routes, filters and follows.
 
-import { html, replaceContent } from "./dom.js";
+import { node, replaceContent } from "./render.js";
 import { markdown } from "./markdown.js";
 import { groups } from "./openapi.js";
 import { methodBadge, operationSection, pathParts } from "./operation.js";
@@ -28,7 +28,7 @@ async function load() {
     console.error(error);
     replaceContent(
       content,
-      html`<p class="notice bad" role="alert">${word("docs.failed")}</p>
+      node`<p class="notice bad" role="alert">${word("docs.failed")}</p>
         <button type="button" @click=${load}>${word("docs.again")}</button>`,
     );
   }
@@ -38,13 +38,13 @@ function draw(api, content) {
   const all = groups(api);
   replaceContent(
     content,
-    html`<div class="intro">
+    node`<div class="intro">
       <h1>${api.info.title} <span class="muted version">${api.info.version}</span></h1>
       <div class="prose">${markdown(api.info.description ?? api.info.summary ?? "")}</div>
       <p><a href="/openapi.json">${word("docs.document")}</a></p>
     </div>`,
     all.map(
-      (group) => html`<h2 class="group">${group.name || word("docs.other")}</h2>
+      (group) => node`<h2 class="group">${group.name || word("docs.other")}</h2>
         <div class="prose">${markdown(group.description ?? "")}</div>
         ${group.operations.map((operation) => operationSection(api, operation, bearer))}`,
     ),
@@ -56,7 +56,7 @@ function draw(api, content) {
 }
 
 function indexGroup(group) {
-  return html`<section>
+  return node`<section>
     <h2>${group.name || word("docs.other")}</h2>
     <ul>${group.operations.map((operation) => indexEntry(group, operation))}</ul>
   </section>`;
@@ -64,7 +64,7 @@ function indexGroup(group) {
 
 function indexEntry(group, { id, method, path, summary, deprecated }) {
   const sought = [group.name, method, path, summary, id].join(" ").toLowerCase();
-  return html`<li data-sought="${sought}">
+  return node`<li data-sought="${sought}">
     <a href="#${id}" title="${summary}" class=${deprecated && "struck"}>
       ${methodBadge(method)}<span class="path">${pathParts(path)}</span>
     </a>

@@ -1,12 +1,12 @@
 // The login page works without this; here it speaks Chinese, says what failed and shows the token.
 
-import { HOME_WORDS } from "./text-home.js";
+import { LOGIN_WORDS } from "./text-login.js";
 import { offerLanguages, text } from "./text.js";
 
 const field = document.getElementById("page-token");
 const show = document.getElementById("page-show");
 
-offerLanguages(HOME_WORDS);
+offerLanguages(LOGIN_WORDS);
 
 if (new URLSearchParams(location.search).has("failed")) {
   document.getElementById("page-failed").hidden = false;
@@ -23,6 +23,9 @@ show.addEventListener("click", () => {
   show.dataset.t = shown ? "login.hide" : "login.show";
   show.textContent = text(show.dataset.t);
 });
+
+// Whoever came from a place inside of the page is led back to it.
+field.form.action = `/login${location.hash}`;
 
 // A pasted token often brings a space or a line end along.
 field.form.addEventListener("submit", () => {

@@ -1,7 +1,7 @@
 // A safe subset of Markdown as nodes: paragraphs, lists, fenced code, `code` and **bold**. Anything
 // else stays the text that it is; there are no links and no markup to smuggle in.
 
-import { html } from "./dom.js";
+import { node } from "./render.js";
 
 const INLINE = /(`{1,2})([^`]+)\1|\*\*([^*]+)\*\*/g;
 const LIST_ITEM = /^\s*(?:[-*]|\d+[.)])\s+/;
@@ -16,7 +16,7 @@ export function inline(source) {
   let end = 0;
   for (const match of source.matchAll(INLINE)) {
     parts.push(source.slice(end, match.index));
-    parts.push(match[2] ? html`<code>${match[2]}</code>` : html`<strong>${match[3]}</strong>`);
+    parts.push(match[2] ? node`<code>${match[2]}</code>` : node`<strong>${match[3]}</strong>`);
     end = match.index + match[0].length;
   }
   parts.push(source.slice(end));
@@ -50,15 +50,15 @@ function blocks(lines) {
 }
 
 function block({ kind, lines }) {
-  const items = () => lines.map((line) => html`<li>${inline(line)}</li>`);
+  const items = () => lines.map((line) => node`<li>${inline(line)}</li>`);
   switch (kind) {
     case "code":
-      return html`<pre class="code"><code>${lines.join("\n")}</code></pre>`;
+      return node`<pre class="code"><code>${lines.join("\n")}</code></pre>`;
     case "bulleted":
-      return html`<ul>${items()}</ul>`;
+      return node`<ul>${items()}</ul>`;
     case "numbered":
-      return html`<ol>${items()}</ol>`;
+      return node`<ol>${items()}</ol>`;
     default:
-      return html`<p>${inline(lines.join(" "))}</p>`;
+      return node`<p>${inline(lines.join(" "))}</p>`;
   }
 }

@@ -2,14 +2,14 @@
 
 import { jsonNodes } from "./code.js";
 import { commandAndForm } from "./command.js";
-import { html } from "./dom.js";
+import { node } from "./render.js";
 import { inline, markdown } from "./markdown.js";
 import { examples, resolve, typeLabel } from "./openapi.js";
 import { notes, schemaTree } from "./schema.js";
 import { text, word } from "./text.js";
 
 export function operationSection(api, operation, bearer) {
-  return html`<section class="route" id="${operation.id}" aria-labelledby="${operation.id}--title">
+  return node`<section class="route" id="${operation.id}" aria-labelledby="${operation.id}--title">
     <header>
       <h3 id="${operation.id}--title" class=${operation.deprecated && "struck"}>
         ${operation.summary}
@@ -30,13 +30,13 @@ export function operationSection(api, operation, bearer) {
 }
 
 export function methodBadge(method) {
-  return html`<span class="method ${method}">${method === "delete" ? "DEL" : method.toUpperCase()}</span>`;
+  return node`<span class="method ${method}">${method === "delete" ? "DEL" : method.toUpperCase()}</span>`;
 }
 
 /** The path, which may break after each slash, with its variables marked. */
 export function pathParts(path) {
   const parts = path.match(/\{[^}]*\}|[^{/]*\/|[^{/]+/g) ?? [];
-  return parts.map((part) => [part.startsWith("{") ? html`<var>${part}</var>` : part, html`<wbr>`]);
+  return parts.map((part) => [part.startsWith("{") ? node`<var>${part}</var>` : part, node`<wbr>`]);
 }
 
 function access(api, { security }) {
@@ -46,20 +46,20 @@ function access(api, { security }) {
     index > 0 && [" ", word("docs.access.or"), " "],
     way.length > 0 ? way : word("docs.access.open"),
   ]);
-  return html`<p class="access">${word("docs.access", "label")} ${joined}</p>`;
+  return node`<p class="access">${word("docs.access", "label")} ${joined}</p>`;
 }
 
 function accessWay([name, scopes], index) {
   return [
     index > 0 && " + ",
-    html`<code>${name}</code>`,
-    scopes.map((scope) => [" ", html`<span class="mark">${scope}</span>`]),
+    node`<code>${name}</code>`,
+    scopes.map((scope) => [" ", node`<span class="mark">${scope}</span>`]),
   ];
 }
 
 function parameterTable(api, { parameters }) {
   if (parameters.length === 0) return null;
-  return html`<h4>${word("docs.parameters")}</h4>
+  return node`<h4>${word("docs.parameters")}</h4>
     <div class="frame table-frame"><table class="parameters">
       <thead><tr>
         <th scope="col">${word("docs.name")}</th><th scope="col">${word("docs.in")}</th>
@@ -75,7 +75,7 @@ function parameterRow(api, parameter) {
   const choices = schema.items && resolve(api, schema.items).enum;
   const deprecated = parameter.deprecated || schema.deprecated;
   const marks = notes({ ...schema, deprecated, enum: schema.enum ?? choices });
-  return html`<tr>
+  return node`<tr>
     <th scope="row"><code class="name">${parameter.name}</code>
       ${parameter.required && word("docs.required", "mark required")}</th>
     <td class="muted">${parameter.in}</td>
@@ -86,36 +86,36 @@ function parameterRow(api, parameter) {
 
 function bodySection(api, { body }) {
   if (!body) return null;
-  return html`<h4>${word("docs.body")} ${body.required && word("docs.required", "mark required")}</h4>
-    ${body.description && html`<p class="about">${inline(body.description)}</p>`}
+  return node`<h4>${word("docs.body")} ${body.required && word("docs.required", "mark required")}</h4>
+    ${body.description && node`<p class="about">${inline(body.description)}</p>`}
     ${Object.entries(body.content).map(([type, media]) => mediaBlock(api, type, media))}`;
 }
 
 function mediaBlock(api, type, media) {
-  return html`<div class="media frame">
-    ${media.schema ? schemaTree(api, media.schema, type) : html`<p class="muted">${type}</p>`}
+  return node`<div class="media frame">
+    ${media.schema ? schemaTree(api, media.schema, type) : node`<p class="muted">${type}</p>`}
   </div>`;
 }
 
 function responseList(api, { responses }) {
   if (responses.length === 0) return null;
-  return html`<h4>${word("docs.responses")}</h4>
+  return node`<h4>${word("docs.responses")}</h4>
     <div class="responses frame">${responses.map((response) => responseBlock(api, response))}</div>`;
 }
 
 function responseBlock(api, { status, description, headers, content }) {
   const media = Object.entries(content ?? {});
-  const line = html`<span class="status s${status[0]}">${status}</span>
+  const line = node`<span class="status s${status[0]}">${status}</span>
     <span class="response-about">${inline(description ?? "")}</span>
     <span class="muted response-type">
       ${media.map(([type]) => type).join(", ") || word("docs.nocontent")}
     </span>`;
   const names = Object.keys(headers ?? {});
-  if (media.length === 0 && names.length === 0) return html`<div class="response">${line}</div>`;
-  const details = html`<details class="response"><summary>${line}</summary></details>`;
+  if (media.length === 0 && names.length === 0) return node`<div class="response">${line}</div>`;
+  const details = node`<details class="response"><summary>${line}</summary></details>`;
   const fill = () =>
     details.append(
-      html`<div class="response-body">
+      node`<div class="response-body">
         ${names.map((name) => headerLine(name, headers[name].description))}
         ${media.map(([type, each]) => [mediaBlock(api, type, each), givenExample(api, each)])}
       </div>`,
@@ -125,7 +125,7 @@ function responseBlock(api, { status, description, headers, content }) {
 }
 
 function headerLine(name, about = "") {
-  return html`<p>${word("docs.header", "label")} <code class="name">${name}</code> ${inline(about)}</p>`;
+  return node`<p>${word("docs.header", "label")} <code class="name">${name}</code> ${inline(about)}</p>`;
 }
 
 /** Only an example that somebody wrote: one made from the schema would say the same again. */
@@ -134,7 +134,7 @@ function givenExample(api, media) {
   if (!(media.example ?? media.examples ?? schema.examples ?? schema.example)) return null;
   return examples(api, media).map(({ name, value }) => {
     const shown = typeof value === "string" ? value : jsonNodes(JSON.stringify(value));
-    return html`<p class="label">${word("docs.example")} ${name}</p>
+    return node`<p class="label">${word("docs.example")} ${name}</p>
       <pre class="code" tabindex="0">${shown}</pre>`;
   });
 }

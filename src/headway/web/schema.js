@@ -1,6 +1,6 @@
 // A schema as a tree that is opened level by level, so that a type may contain itself.
 
-import { html } from "./dom.js";
+import { node } from "./render.js";
 import { inline } from "./markdown.js";
 import { limits, resolve, typeLabel } from "./openapi.js";
 import { word } from "./text.js";
@@ -11,12 +11,12 @@ const MAX_LOOK_AHEAD = 3;
 export function schemaTree(api, schema, mediaType) {
   const found = resolve(api, schema);
   const parts = children(api, found);
-  return html`<div class="schema">
+  return node`<div class="schema">
     <p class="schema-head">
       <strong class="type">${typeLabel(api, schema)}</strong> ${notes(found)}
       <span class="muted">${mediaType}</span>
     </p>
-    ${found.description && html`<p class="about">${inline(found.description)}</p>`}
+    ${found.description && node`<p class="about">${inline(found.description)}</p>`}
     ${parts.length > 0 && list(api, parts)}
   </div>`;
 }
@@ -27,31 +27,31 @@ export function notes(found) {
     found.readOnly && word("docs.readonly", "mark"),
     found.writeOnly && word("docs.writeonly", "mark"),
     found.deprecated && word("docs.deprecated", "mark warn"),
-    found.const !== undefined && html`<code class="value">${JSON.stringify(found.const)}</code>`,
-    found.enum?.map((value) => html`<code class="value">${JSON.stringify(value)}</code>`),
-    limits(found).map((limit) => html`<span class="mark">${limit}</span>`),
+    found.const !== undefined && node`<code class="value">${JSON.stringify(found.const)}</code>`,
+    found.enum?.map((value) => node`<code class="value">${JSON.stringify(value)}</code>`),
+    limits(found).map((limit) => node`<span class="mark">${limit}</span>`),
     !["null", "[]", "{}", undefined].includes(JSON.stringify(found.default)) &&
-      html`<span class="mark">${word("docs.default")} ${JSON.stringify(found.default)}</span>`,
+      node`<span class="mark">${word("docs.default")} ${JSON.stringify(found.default)}</span>`,
   ];
 }
 
 function list(api, parts) {
-  return html`<ul class="tree">${parts.map((part) => row(api, part))}</ul>`;
+  return node`<ul class="tree">${parts.map((part) => row(api, part))}</ul>`;
 }
 
 function row(api, { label, schema, required }) {
   const found = resolve(api, schema);
-  const line = html`<span class="tree-line">
+  const line = node`<span class="tree-line">
     ${label()} <span class="type">${typeLabel(api, schema)}</span>
     ${required && word("docs.required", "mark required")} ${notes(found)}
   </span>`;
-  const about = found.description && html`<p class="about">${inline(found.description)}</p>`;
+  const about = found.description && node`<p class="about">${inline(found.description)}</p>`;
   const parts = children(api, found);
-  if (parts.length === 0) return html`<li>${line}${about}</li>`;
-  const details = html`<details><summary>${line}</summary></details>`;
+  if (parts.length === 0) return node`<li>${line}${about}</li>`;
+  const details = node`<details><summary>${line}</summary></details>`;
   const fill = () => details.append(list(api, parts));
   details.addEventListener("toggle", fill, { once: true });
-  return html`<li>${details}${about}</li>`;
+  return node`<li>${details}${about}</li>`;
 }
 
 /** What stands below a schema: its fields, its alternatives or its items. */
@@ -69,7 +69,7 @@ function children(api, found, depth = 0) {
   if (found.type === "array") return items(api, found, depth);
   const required = new Set(found.required ?? []);
   const fields = Object.entries(found.properties ?? {}).map(([name, schema]) => ({
-    label: () => html`<code class="name">${name}</code>`,
+    label: () => node`<code class="name">${name}</code>`,
     schema,
     required: required.has(name),
   }));
@@ -83,7 +83,7 @@ function children(api, found, depth = 0) {
 function items(api, found, depth) {
   if (found.prefixItems) {
     return found.prefixItems.map((schema, index) => ({
-      label: () => html`<code class="name">${index}</code>`,
+      label: () => node`<code class="name">${index}</code>`,
       schema,
     }));
   }

@@ -1,8 +1,10 @@
 // The words that all pages share, and the switch between English and Chinese.
 //
-// An element with `data-t="key"` shows that text; `data-t-placeholder` and `data-t-aria-label` do
-// the same for attributes. So a change of language touches only words: what somebody typed or opened
-// stays as it is.
+// `text(key, values)` is the text now: `{name}` stands for a value, and where a text has two forms
+// ("{n} job|{n} jobs") the number `n` chooses. On pages that are not drawn again, an element with
+// `data-t="key"` shows a text and follows the language; `data-t-placeholder` and
+// `data-t-aria-label` do the same for attributes. So a change of language touches only words: what
+// somebody typed or opened stays as it is.
 
 const REMEMBERED_AS = "headway.language";
 const LANGUAGES = ["en", "zh"];
@@ -16,11 +18,27 @@ const WORDS = {
   "nav.health": ["Health", "健康状况"],
 };
 const TRANSLATED_ATTRIBUTES = ["placeholder", "aria-label"];
+const followers = new Set();
 
 let current = remembered() ?? (navigator.language.toLowerCase().startsWith("zh") ? "zh" : "en");
 
-export function text(key) {
-  return WORDS[key]?.[LANGUAGES.indexOf(current)] ?? key;
+export function language() {
+  return current;
+}
+
+export function isKnown(key) {
+  return key in WORDS;
+}
+
+export function text(key, values = {}) {
+  const said = WORDS[key]?.[LANGUAGES.indexOf(current)] ?? key;
+  const forms = said.split("|");
+  const form = forms.length === 2 && values.n !== 1 ? forms[1] : forms[0];
+  return form.replaceAll(/\{(\w+)\}/g, (whole, name) => shown(values[name]) ?? whole);
+}
+
+function shown(value) {
+  return typeof value === "number" ? new Intl.NumberFormat(current).format(value) : value;
 }
 
 /** An element that shows the text, and follows the language from then on. */
@@ -47,19 +65,24 @@ export function addWords(words) {
   Object.assign(WORDS, words);
 }
 
+/** `listener` is called after each change of the language. */
+export function followLanguage(listener) {
+  followers.add(listener);
+}
+
 /** Takes the page's own words, lets `[data-language]` buttons choose, and shows the page. */
 export function offerLanguages(words) {
   addWords(words);
   for (const button of document.querySelectorAll("[data-language]")) {
-    button.addEventListener("click", () => choose(button.dataset.language));
+    button.addEventListener("click", () => chooseLanguage(button.dataset.language));
   }
   show();
 }
 
-function choose(language) {
-  current = language;
+export function chooseLanguage(chosen) {
+  current = chosen;
   try {
-    localStorage.setItem(REMEMBERED_AS, language);
+    localStorage.setItem(REMEMBERED_AS, chosen);
   } catch {
     // Storage may be forbidden; then the choice lasts as long as the page.
   }
@@ -68,8 +91,8 @@ function choose(language) {
 
 function remembered() {
   try {
-    const language = localStorage.getItem(REMEMBERED_AS);
-    return LANGUAGES.includes(language) ? language : null;
+    const chosen = localStorage.getItem(REMEMBERED_AS);
+    return LANGUAGES.includes(chosen) ? chosen : null;
   } catch {
     return null;
   }
@@ -83,4 +106,5 @@ function show() {
     button.setAttribute("aria-pressed", String(button.dataset.language === current));
   }
   translate(document);
+  for (const listener of followers) listener();
 }

@@ -2,7 +2,7 @@
 
 import { isJson, showAnswer } from "./answer.js";
 import { asText } from "./command.js";
-import { html, replaceContent } from "./dom.js";
+import { node, replaceContent } from "./render.js";
 import { examples, resolve, typeLabel } from "./openapi.js";
 import { buildRequest, keyOf, takesList } from "./request.js";
 import { TRY_WORDS } from "./text-try.js";
@@ -12,8 +12,8 @@ addWords(TRY_WORDS);
 
 /** What is typed goes into `inputs`; `changed` is told of it. */
 export function tryForm(api, operation, inputs, changed, bearer) {
-  const answer = html`<div class="answer"></div>`;
-  const stop = html`<button type="button" class="quiet" hidden>${word("try.stop")}</button>`;
+  const answer = node`<div class="answer"></div>`;
+  const stop = node`<button type="button" class="quiet" hidden>${word("try.stop")}</button>`;
   let ending = new AbortController();
   stop.addEventListener("click", () => ending.abort());
   const send = async (event) => {
@@ -28,7 +28,7 @@ export function tryForm(api, operation, inputs, changed, bearer) {
   };
   // A browser does not let a page set cookies on a request, so those have no field.
   const sendable = operation.parameters.filter((parameter) => parameter.in !== "cookie");
-  return html`<form @submit=${send}>
+  return node`<form @submit=${send}>
     ${sendable.map((parameter) => parameterField(api, parameter, inputs, changed))}
     ${operation.body && bodyFields(api, operation, inputs, changed)}
     <div class="actions"><button type="submit">${word("try.send")}</button>${stop}</div>
@@ -41,7 +41,7 @@ function parameterField(api, parameter, inputs, changed) {
     inputs.values.set(keyOf(parameter), event.target.value);
     changed();
   };
-  return html`<label class="field">
+  return node`<label class="field">
     <span><code>${parameter.name}</code> <span class="muted">${parameter.in}</span>
       ${parameter.required && word("docs.required", "mark required")}</span>
     ${inputFor(api, parameter, change)}
@@ -53,14 +53,14 @@ function inputFor(api, parameter, change) {
   const required = parameter.required === true;
   const choices = schema.type === "boolean" ? ["true", "false"] : schema.enum?.map(String);
   if (choices) {
-    return html`<select required=${required} @change=${change}>
+    return node`<select required=${required} @change=${change}>
       <option value="" data-t="try.unset">${text("try.unset")}</option>
-      ${choices.map((choice) => html`<option>${choice}</option>`)}
+      ${choices.map((choice) => node`<option>${choice}</option>`)}
     </select>`;
   }
   const list = takesList(parameter);
   const hint = schema.default ?? typeLabel(api, { ...schema, nullable: false });
-  return html`<input
+  return node`<input
     autocomplete="off" autocapitalize="none" spellcheck="false" required=${required}
     placeholder=${list ? text("try.list") : hint} data-t-placeholder=${list && "try.list"}
     @input=${change}
@@ -68,8 +68,8 @@ function inputFor(api, parameter, change) {
 }
 
 function bodyFields(api, operation, inputs, changed) {
-  const area = html`<textarea rows="8" spellcheck="false" .value=${inputs.body ?? ""}></textarea>`;
-  const warning = html`<p class="muted" role="status"></p>`;
+  const area = node`<textarea rows="8" spellcheck="false" .value=${inputs.body ?? ""}></textarea>`;
+  const warning = node`<p class="muted" role="status"></p>`;
   const change = () => {
     inputs.body = area.value;
     const wrong = area.value !== "" && /json/.test(inputs.mediaType) && !isJson(area.value);
@@ -83,7 +83,7 @@ function bodyFields(api, operation, inputs, changed) {
   };
   return [
     exampleField(api, operation, inputs, put),
-    html`<label class="field">
+    node`<label class="field">
       <span>${word("try.body")} <span class="muted">${inputs.mediaType}</span></span>${area}
     </label>`,
     warning,
@@ -94,7 +94,7 @@ function exampleField(api, operation, inputs, put) {
   const given = examples(api, operation.body.content[inputs.mediaType] ?? {});
   if (given.length < 2) return null;
   const change = (event) => put(asText(given[event.target.selectedIndex].value, inputs.mediaType));
-  return html`<label class="field">${word("docs.example")}
-    <select @change=${change}>${given.map(({ name }) => html`<option>${name}</option>`)}</select>
+  return node`<label class="field">${word("docs.example")}
+    <select @change=${change}>${given.map(({ name }) => node`<option>${name}</option>`)}</select>
   </label>`;
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Annotated
 from urllib.parse import parse_qs
 
@@ -12,26 +11,15 @@ from starlette.responses import RedirectResponse
 from headway.api.auth import COOKIE
 from headway.api.problems import Problem
 from headway.api.site import TheSite
+from headway.api.static import static_file
 
 router = APIRouter(include_in_schema=False)
 
-TYPES = {
-    "html": "text/html; charset=utf-8",
-    "css": "text/css; charset=utf-8",
-    "js": "text/javascript; charset=utf-8",
-    "svg": "image/svg+xml",
-}
 MAX_FORM = 16_384
 
 
-def page(name: str) -> Response:
-    kind = name.rpartition(".")[2]
-    root = files("headway.web")
-    found = root.joinpath(name)
-    if kind not in TYPES or "/" in name or name.startswith(".") or not found.is_file():
-        raise Problem(404, f"there is no page {name!r}")
-    headers = {"Cache-Control": "no-cache"}
-    return Response(found.read_bytes(), media_type=TYPES[kind], headers=headers)
+def page(request: Request, name: str) -> Response:
+    return static_file(name, request.headers)
 
 
 def _needs_login(request: Request) -> bool:
@@ -40,17 +28,17 @@ def _needs_login(request: Request) -> bool:
 
 @router.get("/")
 async def index(request: Request) -> Response:
-    return RedirectResponse("/login", 303) if _needs_login(request) else page("index.html")
+    return RedirectResponse("/login", 303) if _needs_login(request) else page(request, "index.html")
 
 
 @router.get("/docs")
-async def docs() -> Response:
-    return page("docs.html")
+async def docs(request: Request) -> Response:
+    return page(request, "docs.html")
 
 
 @router.get("/favicon.ico")
-async def favicon() -> Response:
-    return page("favicon.svg")
+async def favicon(request: Request) -> Response:
+    return page(request, "favicon.svg")
 
 
 @router.get("/static/queue_admin.html")
@@ -59,14 +47,14 @@ async def queue_admin() -> Response:
     return RedirectResponse("/", 307)
 
 
-@router.get("/static/{name}")
-async def static(name: Annotated[str, Path(max_length=100)]) -> Response:
-    return page(name)
+@router.get("/static/{name:path}")
+async def static(request: Request, name: Annotated[str, Path(max_length=100)]) -> Response:
+    return page(request, name)
 
 
 @router.get("/login")
-async def login_page() -> Response:
-    return page("login.html")
+async def login_page(request: Request) -> Response:
+    return page(request, "login.html")
 
 
 @router.post("/login")

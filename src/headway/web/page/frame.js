@@ -1,0 +1,204 @@
+// What is between the address, the server and a screen: asks for what the screen shows, asks again
+// when something happened that concerns it, and draws. A screen is a module in `screens/` with an
+// export `screen`:
+//
+//   words             { key: [English, Chinese] }
+//   css               true: it has a style, `screens/NAME.css`
+//   title(route)      what it is called there
+//   ask(route)        { name: () => promise }: what it shows, asked again while it is looked at
+//   concerns(event)   whether an event changes what is shown; all do, unless it says otherwise
+//   paceMs, restMs    how soon it is asked again after an event, and how long it may rest without one
+//   show(view)        the template; `view` is { data, errors, route, loading, update, refresh }
+//   commands(view)    [{ label, run, keys }] for the palette
+//   keys              { "r": (view) => …, "Enter": … } while nobody types
+//   opened(view), closed()
+//
+// `data.NAME` is the last answer, `errors.NAME` why there is none now. `update()` draws again with
+// what is known; `refresh()` asks again at once.
+
+import { addWords, text } from "../text.js";
+import { html, render } from "../render.js";
+import { listen, connection } from "./live.js";
+import { loading, problemNotice } from "./parts.js";
+import { route as routeNow } from "./route.js";
+import { known } from "./screens.js";
+
+const PACE_MS = 1_000;
+const REST_MS = 10_000;
+const SHARE = 4; // of the time at most one in so many is spent on asking
+
+let current = null;
+let place = null;
+let told = () => {};
+let frameAsked = false;
+
+/** `element` is filled; `changed(view)` is called after each drawing. */
+export function startFrame(element, changed) {
+  place = element;
+  told = changed;
+  addEventListener("hashchange", open);
+  listen((news) => current?.hear(news));
+  document.addEventListener("visibilitychange", () => document.hidden || current?.refresh());
+  return open();
+}
+
+export function view() {
+  return current;
+}
+
+/** Draw again what is known: something that is shown has changed here. */
+export function update() {
+  if (frameAsked) return;
+  frameAsked = true;
+  requestAnimationFrame(() => {
+    frameAsked = false;
+    draw();
+  });
+}
+
+async function open() {
+  const route = routeNow();
+  if (current && current.name === route.screen) return current.moveTo(route);
+  current?.close();
+  const mine = (current = new Opened(route));
+  update();
+  await mine.begin();
+}
+
+function draw() {
+  if (!current) return;
+  render(current.drawn(), place);
+  told(current);
+}
+
+class Opened {
+  constructor(route) {
+    this.name = route.screen;
+    this.route = route;
+    this.screen = null;
+    this.failure = null;
+    this.update = update;
+    this.refresh = () => this.#askSoon(0);
+    this.timer = 0;
+    this.round = 0;
+    this.#forget();
+  }
+
+  #forget() {
+    this.data = {};
+    this.errors = {};
+    this.complete = false; // everything was answered once
+    this.loading = true; // for the address as it is now
+  }
+
+  async begin() {
+    try {
+      if (!known(this.name)) throw new Error("unknown");
+      const [{ screen }] = await Promise.all([import(`./screens/${this.name}.js`), this.#style()]);
+      addWords(screen.words ?? {});
+      this.screen = screen;
+    } catch (error) {
+      this.failure = known(this.name) ? error : "unknown";
+      update();
+      return;
+    }
+    if (current !== this) return;
+    this.screen.opened?.(this);
+    update();
+    await this.#ask();
+  }
+
+  /** The style is there before the screen is. */
+  #style() {
+    const address = new URL(`screens/${this.name}.css`, import.meta.url).href;
+    if (document.querySelector(`link[href="${address}"]`)) return null;
+    return new Promise((resolve) => {
+      const sheet = document.createElement("link");
+      sheet.rel = "stylesheet";
+      sheet.href = address;
+      sheet.onload = sheet.onerror = resolve;
+      document.head.append(sheet);
+    });
+  }
+
+  moveTo(route) {
+    const elsewhere = route.path.join("/") !== this.route.path.join("/");
+    this.route = route;
+    if (elsewhere) this.#forget();
+    this.loading = true;
+    update();
+    if (this.screen) this.#ask();
+  }
+
+  close() {
+    clearTimeout(this.timer);
+    this.round += 1;
+    this.screen?.closed?.();
+  }
+
+  hear({ events, reset, state }) {
+    if (!this.screen) return;
+    if (state === "live" || reset) this.#askSoon(0);
+    else if (state) update();
+    else if (events?.some((event) => this.screen.concerns?.(event, this) ?? true)) {
+      this.#askSoon(this.screen.paceMs ?? PACE_MS);
+    }
+  }
+
+  #askSoon(delayMs) {
+    const dueAt = performance.now() + delayMs;
+    if (this.timer && this.dueAt <= dueAt) return;
+    clearTimeout(this.timer);
+    this.dueAt = dueAt;
+    this.timer = setTimeout(() => this.#ask(), delayMs);
+  }
+
+  async #ask() {
+    clearTimeout(this.timer);
+    this.timer = 0;
+    if (document.hidden && this.complete) return;
+    const round = (this.round += 1);
+    const startedAt = performance.now();
+    const asked = Object.entries(this.screen.ask?.(this.route, this) ?? {});
+    await Promise.all(asked.map(([name, ask]) => this.#askOne(round, name, ask)));
+    if (round !== this.round) return;
+    this.complete = true;
+    this.loading = false;
+    update();
+    const tookMs = performance.now() - startedAt;
+    this.#askSoon(Math.max(this.screen.restMs ?? REST_MS, tookMs * SHARE));
+  }
+
+  async #askOne(round, name, ask) {
+    try {
+      const answer = await ask();
+      if (round !== this.round) return;
+      this.data[name] = answer;
+      delete this.errors[name];
+    } catch (error) {
+      if (round !== this.round || error.name === "AbortError") return;
+      this.errors[name] = error;
+      // What cannot be reached may come back; what is refused is not there (any more).
+      if (!error.unreachable) delete this.data[name];
+    }
+  }
+
+  drawn() {
+    if (this.failure === "unknown") return problemNotice({ status: 404, message: text("frame.unknown") });
+    if (this.failure) return problemNotice({ status: 0, message: text("frame.broken") }, () => location.reload());
+    if (!this.screen) return loading();
+    const { name, route, screen } = this;
+    const first = Object.values(this.errors)[0];
+    return html`<div class="screen ${name}" data-screen=${name} data-loading=${this.loading}>
+      <h1 tabindex="-1">${screen.title?.(route, this) ?? text(`nav.${name}`)}</h1>
+      ${this.complete && Object.keys(this.data).length === 0 && first
+        ? problemNotice(first, this.refresh)
+        : this.complete ? screen.show(this) : loading()}
+    </div>`;
+  }
+}
+
+/** Whether what is shown is what is: while the connection is lost it may not be. */
+export function isLive() {
+  return connection().state === "live";
+}

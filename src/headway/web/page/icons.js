@@ -1,0 +1,55 @@
+// Small drawings, 20 by 20, in the colour of the text around them.
+
+import { html, svg } from "../render.js";
+
+const PATHS = {
+  gauge: "M3 13a7 7 0 0 1 14 0M10 13l3.5-4M3.5 16h13",
+  lanes: "M3 5h14M3 10h14M3 15h14M6 3.5v3M12 8.5v3M9 13.5v3",
+  list: "M7 5h10M7 10h10M7 15h10M3.5 5h.01M3.5 10h.01M3.5 15h.01",
+  clock: "M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14ZM10 6v4l2.5 2",
+  cells: "M3 3h6v6H3zM11 3h6v6h-6zM3 11h6v6H3zM11 11h6v6h-6z",
+  spark: "M10 2.5l1.8 5.7 5.7 1.8-5.7 1.8L10 17.5l-1.8-5.7L2.5 10l5.7-1.8z",
+  feed: "M4 9a7 7 0 0 1 7 7M4 4a12 12 0 0 1 12 12M5 15.5h.01",
+  film: "M3 4h14v12H3zM7 4v12M13 4v12M3 8h4M3 12h4M13 8h4M13 12h4",
+  sliders: "M4 6h7M15 6h1M4 14h1M9 14h7M13 4v4M7 12v4",
+  scroll: "M6 3h9v14H6zM8.5 7h4M8.5 10h4M8.5 13h2.5",
+  search: "M9 15A6 6 0 1 0 9 3a6 6 0 0 0 0 12ZM13.5 13.5 17 17",
+  close: "M5 5l10 10M15 5 5 15",
+  pause: "M7 4v12M13 4v12",
+  play: "M6 4l10 6-10 6z",
+  stop: "M5 5h10v10H5z",
+  retry: "M16 10a6 6 0 1 1-2-4.5M16 3v3.5h-3.5",
+  pin: "M10 12.5V17M6.5 12.5h7l-1.5-3V4h-4v5.5z",
+  lock: "M5 9h10v8H5zM7 9V6.5a3 3 0 0 1 6 0V9",
+  unlock: "M5 9h10v8H5zM7 9V6.5a3 3 0 0 1 5.8-1",
+  left: "M12 4l-6 6 6 6",
+  right: "M8 4l6 6-6 6",
+  down: "M4 8l6 6 6-6",
+  up: "M4 12l6-6 6 6",
+  plus: "M10 4v12M4 10h12",
+  edit: "M4 16l1-4 8-8 3 3-8 8zM11.5 5.5l3 3",
+  trash: "M4 6h12M8 6V4h4v2M5.5 6l.7 11h7.6l.7-11",
+  download: "M10 3v10M6 9.5l4 4 4-4M4 17h12",
+  upload: "M10 14V4M6 7.5l4-4 4 4M4 17h12",
+  copy: "M7 7h9v9H7zM4 13V4h9",
+  star: "M10 3l2.1 4.6 5 .5-3.8 3.3 1.1 4.9L10 13.8l-4.4 2.5 1.1-4.9L2.9 8.1l5-.5z",
+  check: "M4 10.5l4 4 8-9",
+  warn: "M10 3l8 14H2zM10 8v4M10 14.5h.01",
+  info: "M10 17a7 7 0 1 0 0-14 7 7 0 0 0 0 14ZM10 9v4M10 6.5h.01",
+  sun: "M10 13.5a3.5 3.5 0 1 0 0-7 3.5 3.5 0 0 0 0 7ZM10 2v2M10 16v2M2 10h2M16 10h2M4.3 4.3l1.4 1.4M14.3 14.3l1.4 1.4M15.7 4.3l-1.4 1.4M5.7 14.3l-1.4 1.4",
+  moon: "M16 11.5A6.5 6.5 0 1 1 8.5 4a5 5 0 0 0 7.5 7.5Z",
+  auto: "M10 17a7 7 0 1 0 0-14v14Z",
+  menu: "M3 5h14M3 10h14M3 15h14",
+  key: "M12.5 10.5a3.5 3.5 0 1 0-3-3L4 13v3h3v-2h2v-2z",
+  folder: "M3 5h5l1.5 2H17v9H3z",
+  link: "M8 12l4-4M9 6l1.5-1.5a3.5 3.5 0 0 1 5 5L14 11M11 14l-1.5 1.5a3.5 3.5 0 0 1-5-5L6 9",
+  bolt: "M11 2 4 11h5l-1 7 7-9h-5z",
+  shield: "M10 2.5l6 2v5c0 4-2.5 6.5-6 8-3.5-1.5-6-4-6-8v-5z",
+  empty: "M3 10l3-6h8l3 6v6H3zM3 10h4l1 2h4l1-2h4",
+  more: "M5 10h.01M10 10h.01M15 10h.01",
+  dot: "M10 10h.01",
+};
+
+export function icon(name, className = "") {
+  return html`<svg class="icon ${className}" viewBox="0 0 20 20" aria-hidden="true" focusable="false">${svg`<path d=${PATHS[name] ?? PATHS.dot}></path>`}</svg>`;
+}

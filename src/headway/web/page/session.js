@@ -1,0 +1,28 @@
+// Who is looking, and what they may do.
+
+import { text } from "../text.js";
+import { call } from "./api.js";
+
+let info = { who: "", scopes: [], tenant: null, version: "", open: true, store: "" };
+
+export async function loadSession() {
+  info = await call("getInfo");
+}
+
+export function session() {
+  return info;
+}
+
+export function may(scope) {
+  return info.scopes.includes(scope) || info.scopes.includes("admin");
+}
+
+/** Whether this login sees all tenants: gates, tokens and settings are for those only. */
+export function seesAll() {
+  return info.tenant === null || info.tenant === undefined;
+}
+
+/** Why somebody without this scope cannot do it; null: they can. */
+export function refusedBecause(scope) {
+  return may(scope) ? null : text("may.not", { scope });
+}
