@@ -89,7 +89,8 @@ function parse(strings, drawing) {
   });
   const template = document.createElement("template");
   // Only literals and slot numbers are in this text: the values come later, as nodes.
-  template.innerHTML = drawing ? `<svg>${markup.trim()}</svg>` : markup.trim();
+  const tidy = markup.replace(/^\s*\n\s*|\s*\n\s*$/g, ""); // how our source is laid out means nothing
+  template.innerHTML = drawing ? `<svg>${tidy}</svg>` : tidy;
   if (drawing) template.content.firstChild.replaceWith(...template.content.firstChild.childNodes);
   return { template, places: placesIn(template.content) };
 }

@@ -53,8 +53,8 @@ export async function confirm({ title, about, action, danger = true }) {
 
 /**
  * A form. `fields`: [{ name, label, kind, value, hint, required, options, min, max, step, placeholder,
- * unless }] where kind is text, number, password, textarea, select, checkbox, file or url, and
- * options are [value, label]. `send(values)` does it; what it throws is shown in the form, which stays.
+ * unless, suggest }] where kind is text, number, password, textarea, select, checkbox, file or url,
+ * options are [value, label], and `suggest` is what a text may be, but need not. `send(values)` does it; what it throws is shown in the form, which stays.
  * `preview(values)` gives a template about what would happen, asked again after each change.
  * The promise has what `send` returned, or null.
  */
@@ -130,7 +130,7 @@ function formField(field, value, change) {
     ${hint && html`<p class="hint" id=${about}>${hint}</p>`}`;
 }
 
-function control({ name, kind = "text", required, options = [], min, max, step, placeholder, accept, rows = 5 }, value, input, about) {
+function control({ name, kind = "text", required, options = [], min, max, step, placeholder, accept, suggest, rows = 5 }, value, input, about) {
   if (kind === "select") {
     return html`<select name=${name} aria-describedby=${about} @change=${input}>${options.map(([each, label]) => html`<option value=${each} selected=${each === value}>${label}</option>`)}</select>`;
   }
@@ -141,5 +141,6 @@ function control({ name, kind = "text", required, options = [], min, max, step, 
     return html`<input type="file" name=${name} required=${required} accept=${accept} aria-describedby=${about} @change=${input} />`;
   }
   return html`<input type=${kind} name=${name} required=${required} min=${min} max=${max} step=${step} placeholder=${placeholder}
-    autocomplete="off" spellcheck="false" aria-describedby=${about} .value=${String(value)} @input=${input} />`;
+    autocomplete="off" spellcheck="false" aria-describedby=${about} list=${suggest && `page-list-${name}`} .value=${String(value)} @input=${input} />
+    ${suggest && html`<datalist id=${`page-list-${name}`}>${suggest.map((each) => html`<option value=${each}></option>`)}</datalist>`}`;
 }

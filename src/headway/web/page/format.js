@@ -61,7 +61,7 @@ export function duration(seconds) {
   if (seconds === null || seconds === undefined) return "–";
   if (seconds < 0.001) return text("time.ms", { v: "0" });
   if (seconds < 1) return text("time.ms", { v: String(Math.round(seconds * 1000)) });
-  if (seconds < 10) return text("time.s", { v: seconds.toFixed(1) });
+  if (seconds < 10) return text("time.s", { v: String(Math.round(seconds * 10) / 10) });
   if (seconds < 90) return text("time.s", { v: String(Math.round(seconds)) });
   if (seconds < 5400) return text("time.min", { v: String(Math.round(seconds / 60)) });
   if (seconds < 129_600) return text("time.h", { v: String(Math.round(seconds / 3600)) });

@@ -12,6 +12,7 @@
 //   commands(view)    [{ label, run, keys }] for the palette
 //   keys              { "r": (view) => …, "Enter": … } while nobody types
 //   opened(view), closed()
+//   keeps             true: what is known is shown until the next place of the same screen has answered
 //
 // `data.NAME` is the last answer, `errors.NAME` why there is none now. `update()` draws again with
 // what is known; `refresh()` asks again at once.
@@ -124,7 +125,7 @@ class Opened {
   moveTo(route) {
     const elsewhere = route.path.join("/") !== this.route.path.join("/");
     this.route = route;
-    if (elsewhere) this.#forget();
+    if (elsewhere && !this.screen?.keeps) this.#forget();
     this.loading = true;
     update();
     if (this.screen) this.#ask();

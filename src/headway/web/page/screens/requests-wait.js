@@ -1,0 +1,91 @@
+// Why a request waits, as a sentence that ticks: "waits at bilibili.com: 412 cool-down, opens in
+// 3:12, 4th in line". What has a code is said in the language of the page; what an operator or a
+// site has said stays as it is.
+
+import { html } from "../../render.js";
+import { isKnown, language, text } from "../../text.js";
+import { count } from "../format.js";
+import { countdown, when } from "../parts.js";
+import { link } from "../route.js";
+import { seesAll } from "../session.js";
+
+const SENTENCE = /^waits at (.+?): (\w+)(?: \((.*)\))?$/s;
+const AFTER = /^waits for jobs (.*)$/s;
+const CLOSED_BY_ANSWER = /^(\d{3}|None) (ban|pushback)\b/;
+const IN_USE = /^(\S+) in use(?: of |, )(\S+)/;
+const WORTH_SAYING_MS = 2_000;
+const HERE = "\u0000";
+
+/** The text with a node in the place of `{it}`. */
+export function around(key, node, values = {}) {
+  const [before, after = ""] = text(key, { ...values, it: HERE }).split(HERE);
+  return html`${before}${node}${after}`;
+}
+
+/** { gate, reason, detail } of the server's words. */
+export function readReason(words) {
+  if (words === "not due yet") return { gate: "", reason: "not_due", detail: "" };
+  const [, others] = words.match(AFTER) ?? [];
+  if (others !== undefined) return { gate: "", reason: "after", detail: others };
+  const [, gate, reason, detail = ""] = words.match(SENTENCE) ?? [];
+  return reason ? { gate, reason, detail } : { gate: "", reason: words, detail: "" };
+}
+
+/** `job` as the list has it, or what explains it; `whole`: with everything that is known. */
+export function waitSentence(job, { whole = false } = {}) {
+  const { gate, reason, detail } = job.reason ? job : readReason(job.wait_reason ?? "");
+  if (reason === "after") return html`<span class="wait">${text("requests.wait.after", { ids: detail.replace(/^jobs /, "") })}</span>`;
+  const parts = gate
+    ? [around("requests.wait.at", gateName(gate), { why: whyText(reason, detail) })]
+    : [whyText(reason, detail)];
+  parts.push(...timeParts(job, reason, whole));
+  return html`<span class="wait">${joined(parts)}</span>`;
+}
+
+function timeParts({ opens_at: opensAt, eta, position }, reason, whole) {
+  const parts = [];
+  if (opensAt) parts.push(around(reason === "not_due" ? "requests.wait.due" : "requests.wait.opens", countdown(opensAt)));
+  if (position) parts.push(text("requests.wait.place", { place: ordinal(position) }));
+  const later = eta && Date.parse(eta) - Date.parse(opensAt ?? 0) > WORTH_SAYING_MS;
+  if (later && (whole || !opensAt)) parts.push(around("requests.wait.starts", countdown(eta)));
+  return parts;
+}
+
+function joined(parts) {
+  const comma = language() === "zh" ? "，" : ", ";
+  return parts.map((part, index) => html`${index > 0 && comma}<span class="piece">${part}</span>`);
+}
+
+function whyText(reason, detail) {
+  const [, status, kind] = (reason === "closed" && detail.match(CLOSED_BY_ANSWER)) || [];
+  if (kind) return text(`requests.why.${kind}`, { status: status === "None" ? "" : status }).trim();
+  if (detail === "closed by an operator") return text("requests.why.operator");
+  if (detail === "no worker knows this type") return text("requests.why.unknown");
+  const [, held, most] = (reason === "full" && detail.match(IN_USE)) || [];
+  if (held) return text("requests.why.full", { held, most });
+  const said = isKnown(`requests.why.${reason}`) ? text(reason === "full" ? "requests.why.full.plain" : `requests.why.${reason}`) : reason;
+  return detail && detail !== "its workers are busy" && reason !== "reserve" ? `${said} (${detail})` : said;
+}
+
+/** What holds it back: upstreams have a screen of their own. */
+function gateName(label) {
+  const [, kind, name = ""] = label.match(/^(\w+):?(.*)$/s);
+  if (kind === "upstream") return upstreamLink(name);
+  const said = isKnown(`requests.gate.${kind}`) ? text(`requests.gate.${kind}`, { name }) : label;
+  return html`<b>${said}</b>`;
+}
+
+export function upstreamLink(name) {
+  return seesAll() ? html`<a href=${link("upstreams", name)}>${name}</a>` : html`<b>${name}</b>`;
+}
+
+const ENDINGS = { one: "st", two: "nd", few: "rd", other: "th" };
+
+function ordinal(place) {
+  if (language() === "zh") return count(place);
+  return `${count(place)}${ENDINGS[new Intl.PluralRules("en", { type: "ordinal" }).select(place)]}`;
+}
+
+export function since(key, at) {
+  return around(key, when(at));
+}
