@@ -118,7 +118,7 @@ function valuesOf(fields) {
   return Object.fromEntries(fields.map(({ name, value, kind }) => [name, value ?? (kind === "checkbox" ? false : "")]));
 }
 
-function formField(field, value, change) {
+export function formField(field, value, change) {
   const { name, label, kind = "text", hint } = field;
   const input = (event) => change(name, kind === "checkbox" ? event.target.checked : kind === "file" ? event.target.files[0] : event.target.value);
   const about = hint && `page-hint-${name}`;

@@ -4,7 +4,8 @@ import { followLanguage, text } from "../text.js";
 import { serverNow, tick } from "./clock.js";
 import { clockTime, exactTime, relative } from "./format.js";
 
-class Ticking extends HTMLElement {
+/** Shows what `words()` says of the time in `at`, again every second. */
+export class Ticking extends HTMLElement {
   static observedAttributes = ["at"];
 
   connectedCallback() {

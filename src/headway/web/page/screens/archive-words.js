@@ -15,7 +15,7 @@ export const ARCHIVE_WORDS = {
 
   "archive.figure.done": ["videos on disk", "已归档视频"],
   "archive.figure.free": ["free space", "可用空间"],
-  "archive.figure.free.least": ["downloads wait below {least}", "低于 {least} 时暂停下载"],
+  "archive.figure.free.least": ["{least} are kept free", "至少保留 {least}"],
   "archive.figure.unused": ["known after the first download", "首次下载后可知"],
   "archive.figure.waiting": ["waiting", "等待中"],
   "archive.figure.running": ["running", "运行中"],
@@ -71,6 +71,8 @@ export const ARCHIVE_WORDS = {
     "共 {all} 个：已下载 {done}，待下载 {pending}，失败 {failed}，缺失 {missing}，已跳过 {skipped}",
   ],
   "archive.counted": ["Counted by: {how}", "统计方式：{how}"],
+  "archive.counted.list": ["Nobody has counted; its list has so many.", "尚未统计，此为列表中的数量。"],
+  "archive.counted.not": ["Not known until its list is read or counted.", "读取列表或统计后可知。"],
   "archive.read": ["List read", "上次读取"],
   "archive.next": ["Next", "下次"],
   "archive.next.hand": ["only by hand", "仅手动"],

@@ -8,7 +8,7 @@ import { adjust, go, link } from "../route.js";
 import { refusedBecause } from "../session.js";
 import { report, say } from "../toasts.js";
 import { addFeed } from "./feeds-add.js";
-import { markAllRead, nameOf, refreshHere, refreshUnless } from "./feeds-manage.js";
+import { markAllRead } from "./feeds-manage.js";
 import { here, keyOf, loadMore, mark, openId, placeOf, showFresh, state, viewOf } from "./feeds-state.js";
 
 const TYPING_MS = 300;
@@ -25,7 +25,6 @@ export function listPane(view) {
           href=${link("feeds", ...route.path, { q: route.params.q, view: each })} aria-current=${viewOf(route) === each ? "true" : null}>${text(`feeds.view.${each}`)}</a>`)}</div>
         <span class="push row">
           ${button({ label: text("feeds.markAll"), icon: "check", bare: true, needs: "submit", keys: "Shift+A", title: `${text("feeds.markAll")} (Shift+A)`, run: () => markAllRead(view) })}
-          ${button({ label: text("feeds.refreshThis", { name: nameOf(view) }), icon: "retry", bare: true, needs: "submit", keys: "r", unless: refreshUnless(view), run: () => refreshHere(view) })}
           <a class="feeds-button bare narrow-only" href=${here(route, { pane: "about" })} title=${text("feeds.about")} aria-label=${text("feeds.about")}>${icon("info")}</a>
         </span>
       </div>

@@ -35,9 +35,9 @@ function tools(view, item) {
     <span class="row push">
       ${button({ label: text("feeds.previous"), icon: "up", bare: true, needs: null, keys: "k", title: `${text("feeds.previous")} (k)`, run: () => step(view, -1) })}
       ${button({ label: text("feeds.next"), icon: "down", bare: true, needs: null, keys: "j", title: `${text("feeds.next")} (j)`, run: () => step(view, 1) })}
-      ${item && html`${button({ label: text(item.is_read ? "feeds.markUnread" : "feeds.markRead"), icon: "check", needs: "submit", keys: "m", run: () => toggleRead(view, item) })}
-        ${button({ label: text("feeds.star"), icon: "star", needs: "submit", keys: "s", pressed: item.is_starred, run: () => toggleStar(view, item) })}
-        ${button({ label: text("feeds.archive"), icon: "film", needs: "submit", run: () => archive(item) })}`}
+      ${item && html`${button({ label: text("feeds.read"), icon: "check", needs: "submit", keys: "m", pressed: item.is_read, title: `${text(item.is_read ? "feeds.markUnread" : "feeds.markRead")} (m)`, run: () => toggleRead(view, item) })}
+        ${button({ label: text("feeds.star"), icon: "star", needs: "submit", keys: "s", pressed: item.is_starred, title: `${text(item.is_starred ? "feeds.unstar" : "feeds.star")} (s)`, run: () => toggleStar(view, item) })}
+        ${button({ label: text("feeds.archive"), icon: "film", bare: true, needs: "submit", run: () => archive(item) })}`}
     </span>
   </div>`;
 }

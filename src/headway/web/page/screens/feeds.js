@@ -3,8 +3,7 @@
 import { html } from "../../render.js";
 import { text } from "../../text.js";
 import { call } from "../api.js";
-import { notice, problemNotice } from "../parts.js";
-import { button } from "../parts.js";
+import { button, notice, problemNotice } from "../parts.js";
 import { go, link } from "../route.js";
 import { report, say } from "../toasts.js";
 import { aboutPane } from "./feeds-about.js";
@@ -16,6 +15,7 @@ import { importList, roundBanner } from "./feeds-rounds.js";
 import { askApplied, editRule, rulesPage } from "./feeds-rules.js";
 import { sidePane } from "./feeds-side.js";
 import { askArticle, askArticles, here, openId, placeOf, state } from "./feeds-state.js";
+import { RULES_WORDS } from "./feeds-rules-words.js";
 import { FEEDS_WORDS } from "./feeds-words.js";
 
 const SUBJECT = /^(feed|folder|round|rule|articles):/;
@@ -125,4 +125,4 @@ function commands(view) {
   ];
 }
 
-export const screen = { words: FEEDS_WORDS, css: true, keeps: true, paceMs: 1_000, title, ask, concerns, show, keys, commands };
+export const screen = { words: { ...FEEDS_WORDS, ...RULES_WORDS }, css: true, keeps: true, paceMs: 1_000, title, ask, concerns, show, keys, commands };

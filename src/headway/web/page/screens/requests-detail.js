@@ -14,7 +14,7 @@ import { attemptsMade, situation } from "./requests-row.js";
 import { quoted } from "./requests-suggest.js";
 import { attemptTable, eventText, timeline } from "./requests-timeline.js";
 import { askForValue, valueBlock } from "./requests-value.js";
-import { around, since, upstreamLink, waitSentence } from "./requests-wait.js";
+import { phrase, since, upstreamLink, waitSentence } from "./requests-wait.js";
 import "./requests-log.js";
 
 const KEYS = { pause: "p", resume: "p", pin: "t", unpin: "t", cancel: "c", retry: "r" };
@@ -89,6 +89,9 @@ function standing(job, why) {
     return html`<div class="standing waiting" aria-label=${text("requests.why")} role="group"><p>${waitSentence(why, { whole: true })}</p>
       ${why.since && html`<p class="muted small">${since("requests.wait.since", why.since)}${isTold(why) ? null : html` · ${why.text}`}</p>`}</div>`;
   }
+  if (job.status === "completed") {
+    return html`<div class="standing good"><p>${text("requests.ran.waited", { took: duration(job.run_s), waited: duration(job.waited_s ?? 0) })} <span class="muted small">· ${since("requests.ended", job.finished_at)}</span></p></div>`;
+  }
   const kind = job.status === "failed" ? "bad" : job.status === "running" ? "running" : "";
   return html`<div class="standing ${kind}"><div>${situation(job)}</div></div>`;
 }
@@ -109,7 +112,7 @@ function valueCard(name, view, nothing, shown) {
   const value = view.data[name];
   const error = view.errors[name];
   return html`<section class="card"><div class="card-head"><h2>${text(`requests.${name}`)}</h2>
-      ${value?.expiresAt && html`<span class="muted small push">${around("requests.result.until", when(value.expiresAt))}</span>`}</div>
+      ${value?.expiresAt && html`<span class="muted small push">${phrase("requests.result.until", { it: when(value.expiresAt) })}</span>`}</div>
     <div class="card-body">${error ? html`<p class="muted">${refusedText(error)}</p>` : valueBlock(text(`requests.${name}`), value, nothing)}</div></section>`;
 }
 
@@ -131,7 +134,7 @@ function facts(job) {
     ["traffic", job.traffic !== "normal" && job.traffic],
     ["tools", job.tools.join(", ")],
     ["cost", job.cost !== 1 && count(job.cost)],
-    ["attempts", html`${count(attemptsMade(job))} / ${count(job.max_attempts)} <span class="muted">${text("requests.attempt.more", { n: job.failed_attempts, back: job.pushbacks, lost: job.lost_leases })}</span>`],
+    ["attempts", html`${count(attemptsMade(job))} / ${count(job.max_attempts)} <span class="muted">${troubles(job)}</span>`],
     ["timeout", job.timeout_seconds !== null && duration(job.timeout_seconds)],
     ["created", when(job.created_at)],
     ["started", job.started_at && when(job.started_at)],
@@ -142,6 +145,10 @@ function facts(job) {
     ["about", Object.entries(job.about).map(([name, value]) => html`<div><span class="muted">${name}</span> ${value}</div>`)],
   ].filter(([, value]) => value && value.length !== 0);
   return html`<dl class="pairs">${each(rows, ([name]) => name, ([name, value]) => html`<dt>${text(`requests.fact.${name}`)}</dt><dd class="numbers">${value}</dd>`)}</dl>`;
+}
+
+function troubles({ failed_attempts: n, pushbacks: back, lost_leases: lost }) {
+  return n + back + lost > 0 ? text("requests.attempt.more", { n, back, lost }) : null;
 }
 
 function searchLink(name, value) {

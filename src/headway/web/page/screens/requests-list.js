@@ -27,7 +27,7 @@ const CHIPS = {
   paused: ["paused", ({ paused }) => paused],
 };
 
-const state = { of: "", selected: new Set(), all: false, pointedAt: -Infinity };
+const state = { q: "", selected: new Set(), all: false, pointedAt: -Infinity, refused: null };
 
 export function placeIn({ params }) {
   return { q: params.q ?? "", page: Math.max(1, Math.trunc(Number(params.page ?? 1)) || 1) };
@@ -45,7 +45,18 @@ export async function askForList(route, { jobs: before } = {}) {
     const [kept, now] = await Promise.all([call("listJobs", { q: same, size: SIZE }), call("listJobs", { q, page, size: 1 })]);
     return { ...before, items: kept.items, total: now.total, held: true };
   }
-  return { ...(await call("listJobs", { q, page, size: SIZE })), of, held: false };
+  return { ...(await listed(q, page)), of, held: false };
+}
+
+/** A search that cannot be understood is not asked again and again. */
+async function listed(q, page) {
+  if (state.refused?.q === q) throw state.refused.error;
+  try {
+    return await call("listJobs", { q, page, size: SIZE });
+  } catch (error) {
+    if (error.status === 422) state.refused = { q, error };
+    throw error;
+  }
 }
 
 function isHeld() {
@@ -58,7 +69,7 @@ export function requestList(view) {
   const place = placeIn(view.route);
   const refusal = view.errors.jobs;
   const bad = refusal?.status === 422 ? refusal : null;
-  if (`${place.q}` !== state.of) Object.assign(state, { of: place.q, selected: new Set(), all: false });
+  if (place.q !== state.q) Object.assign(state, { q: place.q, selected: new Set(), all: false });
   return html`<div class="request-tools">
       ${searchField(place.q, bad, jobs?.items ?? [])}
       ${button({ label: text("requests.new"), icon: "plus", kind: "", small: false, needs: "submit", run: newRequest })}
@@ -126,7 +137,7 @@ function nothing(jobs, { q }, stats) {
   }
   return empty({
     title: text("requests.none"), about: text("requests.none.about"),
-    code: "headway enqueue report --args '{\"day\": \"monday\"}'",
+    code: "headway jobs add fetch url=https://example.com --upstream example.com",
     action: button({ label: text("requests.new"), icon: "plus", needs: "submit", run: newRequest }),
   });
 }
@@ -152,7 +163,7 @@ function selectPage(items) {
     for (const { id } of items) all ? selected.delete(id) : selected.add(id);
     set({ selected, all: false });
   };
-  return html`<input type="checkbox" aria-label=${text("requests.select.page")} .checked=${all} .indeterminate=${some} @change=${toggle} />`;
+  return html`<label><input type="checkbox" aria-label=${text("requests.select.page")} .checked=${all} .indeterminate=${some} @change=${toggle} /><span aria-hidden="true">${text("requests.select.page")}</span></label>`;
 }
 
 export function actOnAllThatMatch() {

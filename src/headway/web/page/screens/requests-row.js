@@ -8,7 +8,7 @@ import { icon } from "../icons.js";
 import { badge, bar, when } from "../parts.js";
 import { link } from "../route.js";
 import { actionButton, hasEnded } from "./requests-actions.js";
-import { around, since, upstreamLink, waitSentence } from "./requests-wait.js";
+import { phrase, since, upstreamLink, waitSentence } from "./requests-wait.js";
 
 const WAITING = new Set(["pending", "queued"]);
 
@@ -70,7 +70,7 @@ function running(job) {
 }
 
 export function elapsed(job) {
-  return around("requests.running.for", html`<hw-elapsed class="numbers" at=${job.started_at}></hw-elapsed>`);
+  return phrase("requests.running.for", { it: html`<hw-elapsed class="numbers" at=${job.started_at}></hw-elapsed>` });
 }
 
 function whereTo({ upstream, upstreams }) {
@@ -80,7 +80,6 @@ function whereTo({ upstream, upstreams }) {
 }
 
 function ranFor(job) {
-  if (job.status === "running" && job.started_at) return elapsed(job);
   return job.run_s === null ? "\u00a0" : text("requests.ran", { took: duration(job.run_s) });
 }
 

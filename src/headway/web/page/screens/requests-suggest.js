@@ -26,7 +26,9 @@ export function wordAt(typed, caret) {
 export function suggestions(typed, caret, values) {
   const { from, to, word } = wordAt(typed, caret);
   const [, name, begun] = word.match(/^(\w+):(.*)$/s) ?? [];
-  const options = name === undefined ? namesFor(word) : valuesFor(name.toLowerCase(), begun, values);
+  const all = name === undefined ? namesFor(word) : valuesFor(name.toLowerCase(), begun, values);
+  // What is written already needs no completion.
+  const options = all.filter(({ insert }) => insert.trim() !== word);
   return { from, to, word, options: options.slice(0, MOST + (name === undefined ? NAMES.length : 0)) };
 }
 

@@ -4,8 +4,10 @@
 
 import { html } from "../../render.js";
 import { isKnown, language, text } from "../../text.js";
-import { count } from "../format.js";
-import { countdown, when } from "../parts.js";
+import { serverNow } from "../clock.js";
+import { Ticking } from "../elements.js";
+import { clockTime, count } from "../format.js";
+import { when } from "../parts.js";
 import { link } from "../route.js";
 import { seesAll } from "../session.js";
 
@@ -14,12 +16,28 @@ const AFTER = /^waits for jobs (.*)$/s;
 const CLOSED_BY_ANSWER = /^(\d{3}|None) (ban|pushback)\b/;
 const IN_USE = /^(\S+) in use(?: of |, )(\S+)/;
 const WORTH_SAYING_MS = 2_000;
-const HERE = "\u0000";
+const MARK = "\u0001";
+const SHORT_CHARS = 28;
 
-/** The text with a node in the place of `{it}`. */
-export function around(key, node, values = {}) {
-  const [before, after = ""] = text(key, { ...values, it: HERE }).split(HERE);
-  return html`${before}${node}${after}`;
+/** The text with nodes in the places of values: `phrase("requests.wait.at", { it, why })`. */
+export function phrase(key, nodes) {
+  const marks = Object.fromEntries(Object.keys(nodes).map((name) => [name, MARK + name + MARK]));
+  return text(key, marks).split(MARK).map((part, index) => (index % 2 ? nodes[part] : part));
+}
+
+/** "opens in 3:12", and "opens now" when that is over. */
+class Until extends Ticking {
+  words() {
+    const left = (this.at - serverNow()) / 1000;
+    const key = `requests.wait.${this.getAttribute("what")}`;
+    return left > 0 ? text(key, { it: clockTime(Math.ceil(left)) }) : text(`${key}.now`);
+  }
+}
+
+customElements.define("hw-until", Until);
+
+function until(what, at) {
+  return html`<hw-until what=${what} at=${at}></hw-until>`;
 }
 
 /** { gate, reason, detail } of the server's words. */
@@ -36,7 +54,7 @@ export function waitSentence(job, { whole = false } = {}) {
   const { gate, reason, detail } = job.reason ? job : readReason(job.wait_reason ?? "");
   if (reason === "after") return html`<span class="wait">${text("requests.wait.after", { ids: detail.replace(/^jobs /, "") })}</span>`;
   const parts = gate
-    ? [around("requests.wait.at", gateName(gate), { why: whyText(reason, detail) })]
+    ? [phrase("requests.wait.at", { it: gateName(gate), why: whyNode(reason, detail) })]
     : [whyText(reason, detail)];
   parts.push(...timeParts(job, reason, whole));
   return html`<span class="wait">${joined(parts)}</span>`;
@@ -44,16 +62,22 @@ export function waitSentence(job, { whole = false } = {}) {
 
 function timeParts({ opens_at: opensAt, eta, position }, reason, whole) {
   const parts = [];
-  if (opensAt) parts.push(around(reason === "not_due" ? "requests.wait.due" : "requests.wait.opens", countdown(opensAt)));
+  if (opensAt) parts.push(until(reason === "not_due" ? "due" : "opens", opensAt));
   if (position) parts.push(text("requests.wait.place", { place: ordinal(position) }));
   const later = eta && Date.parse(eta) - Date.parse(opensAt ?? 0) > WORTH_SAYING_MS;
-  if (later && (whole || !opensAt)) parts.push(around("requests.wait.starts", countdown(eta)));
+  if (later && (whole || !opensAt)) parts.push(until("starts", eta));
   return parts;
 }
 
 function joined(parts) {
   const comma = language() === "zh" ? "，" : ", ";
-  return parts.map((part, index) => html`${index > 0 && comma}<span class="piece">${part}</span>`);
+  return parts.map((part, index) => html`${index > 0 && comma}<span class=${index > 0 ? "piece" : ""}>${part}</span>`);
+}
+
+/** What is short stays in one piece. */
+function whyNode(reason, detail) {
+  const said = whyText(reason, detail);
+  return html`<span class=${language() === "en" && said.length <= SHORT_CHARS ? "piece" : ""}>${said}</span>`;
 }
 
 function whyText(reason, detail) {
@@ -87,5 +111,5 @@ function ordinal(place) {
 }
 
 export function since(key, at) {
-  return around(key, when(at));
+  return phrase(key, { it: when(at) });
 }

@@ -1,8 +1,8 @@
 // What an operator does to an upstream: close and open, pause and resume, caps with a preview, pins.
 
-import { html } from "../../render.js";
 import { text } from "../../text.js";
 import { call } from "../api.js";
+import { changeCaps } from "../caps.js";
 import { askForm, confirm } from "../dialogs.js";
 import { count, duration } from "../format.js";
 import { button } from "../parts.js";
@@ -10,7 +10,6 @@ import { seesAll } from "../session.js";
 import { say } from "../toasts.js";
 import { isClosed } from "./upstreams-lane.js";
 
-const WAYS = [["", "none"], ["every", "every"], ["per_minute", "per_minute"], ["per_second", "per_second"]];
 const FOR_S = [60, 300, 900, 3600, 21_600, 86_400];
 
 export function laneButtons(gate, view) {
@@ -33,7 +32,7 @@ function actionsOf(gate, view) {
     gate.paused
       ? { label: text("upstreams.resume"), icon: "play", run: () => resume(gate, view) }
       : { label: text("upstreams.pause"), icon: "pause", run: () => pause(gate, view) },
-    { label: text("upstreams.change"), icon: "sliders", run: () => change(gate, view) },
+    { label: text("upstreams.change"), icon: "sliders", run: () => changeCaps("Upstreams", gate, view) },
   ];
 }
 
@@ -79,73 +78,6 @@ async function open(gate, view) {
   await call("openUpstreams", { name });
   const undo = until && (() => call("closeUpstreams", { name }, { body: { until, why } }));
   await done(view, text("upstreams.did.open", { name }), undo);
-}
-
-// -------------------------------------------------------------------- caps, with a preview
-
-/** What an operator has set here so far; the rest comes from code, file and environment. */
-function setByOperator({ settings }) {
-  const from = settings?.from ?? {};
-  return Object.fromEntries(Object.entries(settings?.value ?? {}).filter(([name]) => from[name] === "operator"));
-}
-
-function paceOf(value) {
-  const [way = ""] = ["every", "per_minute", "per_second"].filter((each) => value[each] !== undefined);
-  return { way, pace: way ? String(value[way]) : "" };
-}
-
-/** What the form says, on top of what was set before. Nothing typed: as it is declared. */
-function asked(gate, { limit, way, pace, burst }) {
-  const value = setByOperator(gate);
-  for (const name of ["limit", "every", "per_minute", "per_second", "burst"]) delete value[name];
-  if (limit !== "") value.limit = Number(limit);
-  if (way && pace !== "") value[way] = way === "every" ? pace : Number(pace);
-  if (burst !== "") value.burst = Number(burst);
-  return value;
-}
-
-async function change(gate, view) {
-  const { name } = gate;
-  const value = gate.settings?.value ?? {};
-  const before = setByOperator(gate);
-  const { way, pace } = paceOf(value);
-  const changed = await askForm({
-    title: text("upstreams.change.title", { name }),
-    about: text("upstreams.change.about"),
-    submit: text("upstreams.change.send"),
-    fields: [
-      { name: "limit", label: text("upstreams.set.limit"), kind: "number", min: 0, step: 1, value: value.limit ?? "", hint: text("upstreams.set.limit.hint") },
-      { name: "way", label: text("upstreams.set.way"), kind: "select", value: way, options: WAYS.map(([each, key]) => [each, text(`upstreams.way.${key}`)]) },
-      { name: "pace", label: text("upstreams.set.pace"), value: pace, placeholder: "1s", hint: text("upstreams.set.pace.hint"), unless: (values) => !values.way },
-      { name: "burst", label: text("upstreams.set.burst"), kind: "number", min: 1, step: 1, value: value.burst ?? "", unless: (values) => !values.way },
-    ],
-    preview: async (values) => foreseen(await call("setUpstreams", { name, dry_run: true }, { body: asked(gate, values) })),
-    send: (values) => call("setUpstreams", { name }, { body: asked(gate, values) }),
-  });
-  if (changed) await done(view, text("upstreams.did.change", { name }), () => backTo(name, before));
-}
-
-function backTo(name, before) {
-  return Object.keys(before).length > 0 ? call("setUpstreams", { name }, { body: before }) : call("resetUpstreams", { name });
-}
-
-function foreseen({ changes, over, starts_now: starts, drains_in_s: drains, waiting }) {
-  if (changes.length === 0) return html`<p class="muted">${text("upstreams.preview.same")}</p>`;
-  const shown = (value) => (value === null ? text("upstreams.preview.unset") : typeof value === "object" ? JSON.stringify(value) : String(value));
-  return html`<ul class="changes">${changes.map((each) => html`<li><code>${each.name}</code> <s class="muted">${shown(each.before)}</s> → <b>${shown(each.after)}</b></li>`)}</ul>
-    ${starts > 0 && waiting !== 0 && html`<p>${text("upstreams.preview.starts", { n: starts })}</p>`}
-    ${over > 0 && html`<p>${text("upstreams.preview.over", { n: over })}</p>`}
-    ${drains.before !== drains.after && html`<p>${text("upstreams.preview.drains", { before: drains.before === null ? "–" : duration(drains.before), after: drains.after === null ? "–" : duration(drains.after) })}</p>`}`;
-}
-
-export async function resetSettings(gate, view) {
-  const { name } = gate;
-  const before = setByOperator(gate);
-  const preview = await call("resetUpstreams", { name, dry_run: true });
-  const sure = await confirm({ title: text("upstreams.reset.title", { name }), about: foreseen(preview), action: text("upstreams.reset"), danger: false });
-  if (!sure) return;
-  await call("resetUpstreams", { name });
-  await done(view, text("upstreams.did.reset", { name }), () => call("setUpstreams", { name }, { body: before }));
 }
 
 // -------------------------------------------------------------------- what was learned

@@ -2,10 +2,11 @@
 
 import { each, html } from "../../render.js";
 import { text } from "../../text.js";
+import { resetCaps } from "../caps.js";
 import { count, duration, percent } from "../format.js";
 import { bar, button, countdown, problemNotice, when } from "../parts.js";
 import { adjust, link } from "../route.js";
-import { detailButtons, forget, pin, resetSettings } from "./upstreams-actions.js";
+import { detailButtons, forget, pin } from "./upstreams-actions.js";
 import { chartWithLegend, charts } from "./upstreams-charts.js";
 import { cells, holdsBack, numbers, stateBadge, stateOf, whereIs } from "./upstreams-lane.js";
 
@@ -118,7 +119,7 @@ function settings(gate, view) {
   const value = Object.entries(gate.settings?.value ?? {});
   const from = gate.settings?.from ?? {};
   return html`<section><div class="row between"><h2>${text("upstreams.settings")}</h2>
-      ${gate.settings?.overridden && button({ label: text("upstreams.reset"), icon: "retry", run: () => resetSettings(gate, view) })}</div>
+      ${gate.settings?.overridden && button({ label: text("caps.reset"), icon: "retry", run: () => resetCaps("Upstreams", gate, view) })}</div>
     ${value.length === 0
       ? html`<p class="muted">${text("upstreams.settings.none")}</p>`
       : html`<div class="table-frame"><table><thead><tr><th scope="col">${text("upstreams.setting")}</th><th scope="col">${text("upstreams.value")}</th><th scope="col">${text("upstreams.from")}</th></tr></thead>

@@ -1,0 +1,114 @@
+// The audit: who did what, newest first, and all that happens as it happens.
+
+import { each, html } from "../../render.js";
+import { isKnown, text } from "../../text.js";
+import { call } from "../api.js";
+import { exactTime } from "../format.js";
+import { button, empty, when } from "../parts.js";
+import { adjust, link } from "../route.js";
+
+const SIZE = 50;
+
+export const screen = {
+  words: {
+    "audit.about": ["Every action of an operator, a program or an upstream on a gate, a schedule or a job. It cannot be changed.", "管理员、程序或上游对门控、计划、任务的每一次操作。不可篡改。"],
+    "audit.view": ["What is shown", "显示内容"],
+    "audit.people": ["Who did what", "操作记录"],
+    "audit.all": ["Everything that happens", "全部事件"],
+    "audit.none": ["Nobody has done anything yet", "还没有任何操作"],
+    "audit.none.about": ["When somebody pauses a lane, closes an upstream, cancels a job or makes a token, it stands here with their name.", "当有人暂停通道、关闭上游、取消任务或创建令牌时，都会连同其名称记录在此。"],
+    "audit.when": ["When", "时间"],
+    "audit.who": ["Who", "操作者"],
+    "audit.what": ["What", "操作"],
+    "audit.subject": ["To what", "对象"],
+    "audit.detail": ["Detail", "详情"],
+    "audit.older": ["Older", "更早"],
+    "audit.newest": ["Newest", "最新"],
+    "audit.job": ["request {id}", "请求 {id}"],
+    "audit.filter": ["Filter these", "筛选当前页"],
+    "audit.end": ["This is the beginning of what is kept.", "已到保留记录的开头。"],
+    "audit.event.set": ["set", "修改设置"],
+    "audit.event.reset": ["reset", "重置设置"],
+    "audit.event.gate_close": ["closed", "关闭"],
+    "audit.event.gate_open": ["opened", "打开"],
+    "audit.event.gate_pause": ["paused", "暂停"],
+    "audit.event.gate_resume": ["resumed", "恢复"],
+    "audit.event.pause": ["paused", "暂停"],
+    "audit.event.resume": ["resumed", "恢复"],
+    "audit.event.cancel": ["cancelled", "取消"],
+    "audit.event.pin": ["pinned", "置顶"],
+    "audit.event.unpin": ["unpinned", "取消置顶"],
+    "audit.event.grant": ["started", "启动"],
+    "audit.event.submit": ["submitted", "提交"],
+    "audit.event.succeed": ["completed", "完成"],
+    "audit.event.fail": ["failed", "失败"],
+    "audit.event.retry": ["will be retried", "将重试"],
+    "audit.event.pushback": ["pushed back", "被限流"],
+  },
+
+  title: () => text("nav.audit"),
+
+  ask({ params }) {
+    if (params.all) return { trail: () => newestTrail(params.before ? Number(params.before) : null) };
+    return { trail: () => call("listAudit", { before: params.before, limit: SIZE }) };
+  },
+
+  concerns: ({ who, job }, { route }) => !route.params.before && (Boolean(route.params.all) || Boolean(who) || job === null),
+
+  show(view) {
+    const { trail } = view.data;
+    const { params } = view.route;
+    const items = (trail?.items ?? []).filter((item) => fits(item, params.q));
+    const last = trail?.items.at(-1);
+    return html`<div class="row between">
+        <div class="segments" role="group" aria-label=${text("audit.view")}>
+          <button type="button" aria-pressed=${String(!params.all)} @click=${() => adjust({ all: null, before: null })}>${text("audit.people")}</button>
+          <button type="button" aria-pressed=${String(Boolean(params.all))} @click=${() => adjust({ all: 1, before: null })}>${text("audit.all")}</button>
+        </div>
+        <input type="search" class="filter" data-filter aria-label=${text("audit.filter")} placeholder=${text("audit.filter")} autocomplete="off" .value=${params.q ?? ""} @input=${(event) => adjust({ q: event.target.value })} />
+      </div>
+      <p class="muted lead">${text("audit.about")}</p>
+      ${trail?.items.length === 0 && !params.before ? empty({ icon: "scroll", title: text("audit.none"), about: text("audit.none.about") }) : table(items)}
+      <nav class="pager" aria-label=${text("pager.pages")}>
+        ${button({ label: text("audit.newest"), icon: "left", needs: null, unless: params.before ? null : text("pager.first"), run: () => adjust({ before: null }) })}
+        ${button({ label: text("audit.older"), icon: "right", needs: null, unless: last && trail.items.length === SIZE && last.id > (trail.oldest ?? 1) ? null : text("audit.end"), run: () => adjust({ before: last.id }) })}
+      </nav>`;
+  },
+};
+
+/** The trail is read forwards; its end is what people want to see first. */
+async function newestTrail(before) {
+  const end = before ?? (await call("listTrail", { after: 0, limit: 1 })).newest + 1;
+  const trail = await call("listTrail", { after: Math.max(0, end - SIZE - 1), limit: SIZE });
+  return { ...trail, items: trail.items.filter(({ id }) => id < end).reverse() };
+}
+
+function fits(item, q) {
+  if (!q) return true;
+  const all = [item.who, item.event, item.subject, item.detail, item.job, item.type].join(" ").toLowerCase();
+  return q.toLowerCase().split(/\s+/).every((word) => all.includes(word));
+}
+
+function table(items) {
+  return html`<div class="table-frame"><table>
+    <thead><tr><th scope="col">${text("audit.when")}</th><th scope="col">${text("audit.who")}</th><th scope="col">${text("audit.what")}</th><th scope="col">${text("audit.subject")}</th><th scope="col">${text("audit.detail")}</th></tr></thead>
+    <tbody>${each(items, ({ id }) => id, row)}</tbody></table></div>`;
+}
+
+function row(item) {
+  return html`<tr data-row>
+    <td class="tight">${when(item.at)}<span class="visually-hidden"> ${exactTime(Date.parse(item.at))}</span></td>
+    <td>${item.who || html`<span class="muted">–</span>`}</td>
+    <td><span class="what">${isKnown(`audit.event.${item.event}`) ? text(`audit.event.${item.event}`) : item.event}</span></td>
+    <td>${subject(item)}</td>
+    <td class="detail">${item.detail}</td>
+  </tr>`;
+}
+
+function subject({ job, subject: named, type }) {
+  if (job !== null && job !== undefined) return html`<a href=${link("requests", job)}>${text("audit.job", { id: String(job) })}</a> <span class="muted">${type}</span>`;
+  const [kind, ...rest] = (named ?? "").split(":");
+  const name = rest.join(":");
+  if (kind === "upstream" && name) return html`<a href=${link("upstreams", name)}>${name}</a> <span class="muted">${kind}</span>`;
+  return html`${name || named} <span class="muted">${name ? kind : ""}</span>`;
+}

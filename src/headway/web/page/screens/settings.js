@@ -1,0 +1,35 @@
+// Settings: lanes and what else is declared, tokens, how long ended jobs are kept.
+
+import { text } from "../../text.js";
+import { html } from "../../render.js";
+import { call } from "../api.js";
+import { link } from "../route.js";
+import { declared, lanes } from "./settings-gates.js";
+import { retention } from "./settings-retention.js";
+import { createToken, tokens } from "./settings-tokens.js";
+import { SETTINGS_WORDS } from "./settings-words.js";
+
+const TABS = {
+  lanes: { ask: () => ({ lanes: () => call("listLanes") }), show: lanes },
+  tokens: { ask: () => ({ tokens: () => call("listTokens") }), show: tokens },
+  retention: { ask: () => ({ retention: () => call("getRetention") }), show: retention },
+  declared: { ask: () => ({ settings: () => call("listSettings") }), show: declared },
+};
+
+export const screen = {
+  words: SETTINGS_WORDS,
+  ask: ({ path }) => tabOf(path).ask(),
+  concerns: ({ job }, { route }) => job === null || job === undefined || (route.path[0] ?? "lanes") === "lanes",
+
+  show(view) {
+    const here = view.route.path[0] ?? "lanes";
+    return html`<nav class="segments" aria-label=${text("settings.parts")}>${Object.keys(TABS).map((name) => html`<a href=${link("settings", name)} aria-current=${name === here ? "page" : null}>${text(`settings.${name}`)}</a>`)}</nav>
+      ${tabOf(view.route.path).show(view)}`;
+  },
+
+  commands: (view) => [{ label: text("settings.token.new"), run: () => createToken(view) }],
+};
+
+function tabOf([name]) {
+  return TABS[name] ?? TABS.lanes;
+}
