@@ -9,10 +9,11 @@
 // `kind` is a colour: accent, blue, good, warn, bad, muted. Bars stand on top of each other.
 
 import { html, render, svg } from "../render.js";
-import { count, timeOfDay } from "./format.js";
+import { count, dayOf, timeOfDay } from "./format.js";
 
 const WIDTH = 600;
 const HEIGHT = 100;
+const DAY_S = 86_400;
 
 class Chart extends HTMLElement {
   #chart = null;
@@ -79,8 +80,8 @@ class Chart extends HTMLElement {
           ${this.#at !== null && svg`<path class="pointer" d="M${x(this.#at, length)} 0V${HEIGHT}"></path>`}
         </svg>
         <span class="chart-top">${format(top)}</span>
-        <span class="chart-from">${timeOfDay(chart.start * 1000, chart.step < 10)}</span>
-        <span class="chart-to">${timeOfDay((chart.start + chart.step * (length - 1)) * 1000, chart.step < 10)}</span>
+        <span class="chart-from">${moment(chart.start, chart.step, 10)}</span>
+        <span class="chart-to">${moment(chart.start + chart.step * (length - 1), chart.step, 10)}</span>
         ${this.#at !== null && readout(chart, this.#at, length, format)}`,
       this,
     );
@@ -93,6 +94,11 @@ function x(index, length) {
 
 function y(value, top) {
   return round(HEIGHT - (Math.min(value, top) / top) * (HEIGHT - 2) - 1);
+}
+
+/** Where values are days apart, the day; else the time, with seconds where they matter. */
+function moment(at, step, secondsBelow) {
+  return step >= DAY_S ? dayOf(at * 1000) : timeOfDay(at * 1000, step < secondsBelow);
 }
 
 function round(value) {
@@ -171,7 +177,7 @@ function readout(chart, index, length, format) {
   const at = chart.start + index * chart.step;
   const near = (chart.marks ?? []).filter((mark) => Math.abs(mark.at - at) <= chart.step);
   return html`<span class="readout ${index > length / 2 ? "left" : "right"}" --at=${String(index / Math.max(1, length - 1))}>
-    <span class="readout-time">${timeOfDay(at * 1000, chart.step < 60)}</span>
+    <span class="readout-time">${moment(at, chart.step, 60)}</span>
     ${chart.series.map(({ label, values, kind = "accent" }) => html`<span class="readout-line"><i class="swatch ${kind}"></i>${label} <b>${values[index] === null || values[index] === undefined ? "–" : format(values[index])}</b></span>`)}
     ${near.map(({ label }) => html`<span class="readout-line"><i class="swatch bad"></i>${label}</span>`)}
   </span>`;

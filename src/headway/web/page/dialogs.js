@@ -98,12 +98,14 @@ export function askForm({ title, about = null, fields, submit, send, preview = n
           redraw();
         }
       };
+      const shown = fields.filter((field) => !field.unless?.(state.values));
+      const faults = faultsOf(state.error, shown);
       return html`<form class="dialog-form" @submit=${press}>
         <div class="dialog-body">
           ${about && html`<p class="muted">${about}</p>`}
-          ${fields.filter((field) => !field.unless?.(state.values)).map((field) => formField(field, state.values[field.name], change))}
+          ${shown.map((field) => formField(field, state.values[field.name], change, faults.get(field.name)))}
           ${state.preview && html`<div class="preview" role="status">${state.preview}</div>`}
-          ${state.error && html`<div class="notice bad" role="alert">${state.error.message}</div>`}
+          ${state.error && faults.size === 0 && html`<div class="notice bad" role="alert">${state.error.message}</div>`}
         </div>
         <div class="dialog-foot">
           <button type="button" class="quiet" @click=${() => close(null)}>${text("dialog.cancel")}</button>
@@ -118,29 +120,40 @@ function valuesOf(fields) {
   return Object.fromEntries(fields.map(({ name, value, kind }) => [name, value ?? (kind === "checkbox" ? false : "")]));
 }
 
-export function formField(field, value, change) {
+/** What the server says about single fields, if all that it says is about fields that are shown. */
+function faultsOf(error, fields) {
+  const names = new Set(fields.map(({ name }) => name));
+  const said = (error?.errors ?? []).map(({ where, what }) => [String(where).split(".").pop(), what]);
+  return new Map(said.every(([name]) => names.has(name)) ? said : []);
+}
+
+/** `fault` is what is wrong with the value, said beside it. */
+export function formField(field, value, change, fault = null) {
   const { name, label, kind = "text", hint } = field;
   const input = (event) => change(name, kind === "checkbox" ? event.target.checked : kind === "file" ? event.target.files[0] : event.target.value);
   const about = hint && `page-hint-${name}`;
+  const wrong = fault && `page-fault-${name}`;
+  const described = [wrong, about].filter(Boolean).join(" ") || null;
   if (kind === "checkbox") {
     return html`<label class="check"><input type="checkbox" name=${name} .checked=${value} aria-describedby=${about} @change=${input} /> <span>${label}</span></label>
       ${hint && html`<p class="hint" id=${about}>${hint}</p>`}`;
   }
-  return html`<label class="field"><span>${label}</span>${control(field, value, input, about)}</label>
+  return html`<label class="field"><span>${label}</span>${control(field, value, input, described, fault ? "true" : null)}</label>
+    ${fault && html`<p class="hint fault" id=${wrong} role="alert">${fault}</p>`}
     ${hint && html`<p class="hint" id=${about}>${hint}</p>`}`;
 }
 
-function control({ name, kind = "text", required, options = [], min, max, step, placeholder, accept, suggest, rows = 5 }, value, input, about) {
+function control({ name, kind = "text", required, options = [], min, max, step, placeholder, accept, suggest, rows = 5 }, value, input, about, invalid) {
   if (kind === "select") {
-    return html`<select name=${name} aria-describedby=${about} @change=${input}>${options.map(([each, label]) => html`<option value=${each} selected=${each === value}>${label}</option>`)}</select>`;
+    return html`<select name=${name} aria-describedby=${about} aria-invalid=${invalid} @change=${input}>${options.map(([each, label]) => html`<option value=${each} selected=${each === value}>${label}</option>`)}</select>`;
   }
   if (kind === "textarea") {
-    return html`<textarea name=${name} rows=${rows} spellcheck="false" required=${required} placeholder=${placeholder} aria-describedby=${about} .value=${value} @input=${input}></textarea>`;
+    return html`<textarea name=${name} rows=${rows} spellcheck="false" required=${required} placeholder=${placeholder} aria-describedby=${about} aria-invalid=${invalid} .value=${value} @input=${input}></textarea>`;
   }
   if (kind === "file") {
-    return html`<input type="file" name=${name} required=${required} accept=${accept} aria-describedby=${about} @change=${input} />`;
+    return html`<input type="file" name=${name} required=${required} accept=${accept} aria-describedby=${about} aria-invalid=${invalid} @change=${input} />`;
   }
   return html`<input type=${kind} name=${name} required=${required} min=${min} max=${max} step=${step} placeholder=${placeholder}
-    autocomplete="off" spellcheck="false" aria-describedby=${about} list=${suggest && `page-list-${name}`} .value=${String(value)} @input=${input} />
+    autocomplete="off" spellcheck="false" aria-describedby=${about} aria-invalid=${invalid} list=${suggest && `page-list-${name}`} .value=${String(value)} @input=${input} />
     ${suggest && html`<datalist id=${`page-list-${name}`}>${suggest.map((each) => html`<option value=${each}></option>`)}</datalist>`}`;
 }

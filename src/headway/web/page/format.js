@@ -93,3 +93,8 @@ export function timeOfDay(at, withSeconds = false) {
     hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hourCycle: "h23",
   }).format(new Date(at));
 }
+
+/** `16 Nov`: days are those of the server's books, which are kept in UTC. */
+export function dayOf(at) {
+  return formatter(Intl.DateTimeFormat, { month: "short", day: "numeric", timeZone: "UTC" }).format(new Date(at));
+}

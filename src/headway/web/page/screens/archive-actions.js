@@ -30,7 +30,7 @@ export function actionsOf(subscription, view) {
     action("full", "list", (one, at) => refresh(one, at, true), { unless }),
     action("count", "cells", countAgain, { unless }),
     action("download", "download", (one, at) => download(one, at, false), { unless }),
-    action("cached", "download", (one, at) => download(one, at, true), { unless }),
+    action("cached", "folder", (one, at) => download(one, at, true), { unless }),
     paused
       ? action("resume", "play", (one, at) => setPaused(one, at, false))
       : action("pause", "pause", (one, at) => setPaused(one, at, true)),

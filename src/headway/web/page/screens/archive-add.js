@@ -17,7 +17,7 @@ export async function openAdd(view) {
     url: "", cookie: false, job: null, isLooking: false, isSending: false, found: null, error: null, refusal: null,
     isOpen: true, values: valuesOf(USUAL),
   };
-  const made = await openDialog({ title: text("archive.add.title"), wide: true, content: (close, redraw) => form(adding, close, redraw) });
+  const made = await openDialog({ title: text("archive.add.title"), content: (close, redraw) => form(adding, close, redraw) });
   adding.isOpen = false;
   if (!made) return;
   say(text("archive.said.added", { name: made.name }));

@@ -62,7 +62,7 @@ function one(job) {
       <a class="clip" href=${link("requests", job.id)} title=${job.about.url}>${title}</a>
       <span class="clip muted archive-small">${text(`archive.job.${job.type}`)}${name && name !== title && html` · <a href=${link("archive", "subscription", subscription)}>${name}</a>`}</span>
     </span>
-    ${bar(share, text("archive.now.progress", { title }))}
+    ${share === null ? html`<span></span>` : bar(share, text("archive.now.progress", { title }))}
     <span class="numbers archive-now-share">${share === null ? html`<hw-elapsed at=${job.started_at}></hw-elapsed>` : percent(share)}</span>
     <span class="numbers muted archive-small archive-now-note">${details.filter(Boolean).join(" · ")}</span>
   </li>`;

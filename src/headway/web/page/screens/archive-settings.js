@@ -69,7 +69,6 @@ export async function openSettings(subscription, view) {
     about: text("archive.set.about", { site, preset }),
     fields: fieldsOf(subscription),
     submit: text("archive.set.save"),
-    wide: true,
     send: async (values) => {
       const changes = changed(before, bodyOf(values));
       if (Object.keys(changes).length === 0) return say(text("archive.said.same"));

@@ -85,8 +85,8 @@ function found(asked) {
       const known = subscribed(asked, candidate.url);
       const bad = candidate.valid === false;
       return html`<label class="feeds-candidate"><input type="radio" name="candidate" .checked=${asked.chosen === candidate.url} disabled=${bad || Boolean(known)} @change=${() => choose(asked, candidate.url)} />
-        <span><strong>${candidate.title ?? candidate.url}</strong>
-          ${known ? badge("accent", text("feeds.add.known")) : bad ? badge("bad", text("feeds.add.unreadable")) : candidate.valid === null ? badge("", text("feeds.add.unchecked")) : null}
+        <span><span class="row"><strong>${candidate.title ?? candidate.url}</strong>
+          ${known ? badge("accent", text("feeds.add.known")) : bad ? badge("bad", text("feeds.add.unreadable")) : candidate.valid === null ? badge("", text("feeds.add.unchecked")) : null}</span>
           <span class="muted clip">${candidate.url}</span>
           <span class="muted">${bad ? candidate.error : candidate.article_count === null ? "" : `${text("feeds.n.articles", { n: candidate.article_count })} · ${candidate.format}`}</span></span></label>`;
     })}

@@ -51,7 +51,7 @@ export function roundBanner(view) {
   return html`<div class="feeds-round" role="status">
     ${icon(over ? (round.failed > 0 || round.invalid > 0 ? "warn" : "check") : "retry", over ? "" : "turning")}
     <span class="feeds-round-name">${text(`feeds.round.${round.kind}${over ? ".over" : ""}`)}</span>
-    <span class="feeds-round-text numbers">${inShort(round)}</span>
+    <span class="feeds-round-text numbers" title=${inShort(round)}>${inShort(round)}</span>
     ${bar(share(round), text("feeds.round.progress"), round.failed > 0 ? "warn" : "")}
     ${button({ label: text("feeds.round.details"), needs: null, run: () => showRound(round.id) })}
     ${over && button({ label: text("toast.dismiss"), icon: "close", bare: true, needs: null, run: dismiss })}
@@ -78,7 +78,8 @@ export function showRound(id, first = null) {
     wide: true,
     content: (close, redraw) => {
       seen.redraw = () => seen.open && redraw();
-      return html`<div class="dialog-body">${seen.error ? problemNotice(seen.error, follow) : seen.round ? details(seen.round) : html`<p role="status">${text("frame.loading")}</p>`}</div>
+      const follows = ({ target }) => target.closest("a") && close(true); // a link leads elsewhere
+      return html`<div class="dialog-body" @click=${follows}>${seen.error ? problemNotice(seen.error, follow) : seen.round ? details(seen.round) : html`<p role="status">${text("frame.loading")}</p>`}</div>
         <div class="dialog-foot"><button type="button" class="quiet" @click=${() => close(true)}>${text("dialog.close")}</button></div>`;
     },
   }).then(() => {

@@ -17,6 +17,7 @@ export const state = {
   timer: 0,
   round: null, // the one that was begun here
   dismissed: null, // a round that nobody wants to see any more
+  busy: { feeds: false, round: false }, // whether something is being refreshed
   applying: null, // the job that applies a rule
 };
 

@@ -18,6 +18,8 @@ import { askArticle, askArticles, here, openId, placeOf, state } from "./feeds-s
 import { RULES_WORDS } from "./feeds-rules-words.js";
 import { FEEDS_WORDS } from "./feeds-words.js";
 
+const REST_MS = 10_000;
+const BUSY_MS = 1_500;
 const SUBJECT = /^(feed|folder|round|rule|articles):/;
 
 function ask(route) {
@@ -30,8 +32,8 @@ function ask(route) {
     return asked();
   };
   const always = {
-    feeds: then(() => call("listFeeds")),
-    rounds: () => call("listRounds", { limit: 3 }),
+    feeds: then(askFeeds),
+    rounds: askRounds,
     ...(state.applying ? { applied: askApplied } : {}),
   };
   if (placeOf(route).kind === "rules") return { ...always, rules: () => call("listRules") };
@@ -41,6 +43,18 @@ function ask(route) {
     health: () => call("getQueueHealth"),
     ...(opening ? { article: () => opening } : {}),
   };
+}
+
+async function askFeeds() {
+  const answer = await call("listFeeds");
+  state.busy.feeds = answer.feeds.some(({ refreshing, status }) => refreshing || status === "new");
+  return answer;
+}
+
+async function askRounds() {
+  const answer = await call("listRounds", { limit: 3 });
+  state.busy.round = answer.items.some(({ status }) => status === "running");
+  return answer;
 }
 
 function concerns({ type, subject }) {
@@ -125,4 +139,13 @@ function commands(view) {
   ];
 }
 
-export const screen = { words: { ...FEEDS_WORDS, ...RULES_WORDS }, css: true, keeps: true, paceMs: 1_000, title, ask, concerns, show, keys, commands };
+export const screen = {
+  words: { ...FEEDS_WORDS, ...RULES_WORDS },
+  css: true,
+  keeps: true,
+  /** Refreshes are nobody's own, so a tenant hears nothing of them: while one is under way it looks. */
+  get restMs() {
+    return state.busy.feeds || state.busy.round ? BUSY_MS : REST_MS;
+  },
+  title, ask, concerns, show, keys, commands,
+};

@@ -7,7 +7,7 @@ import { countdown, when } from "../parts.js";
 import { link } from "../route.js";
 
 const ICONS = { bad: "warn", warn: "warn", info: "info" };
-const SHOWN = 6;
+const SHOWN = 5;
 const PLACES = {
   upstream: ({ name }) => (name ? link("upstreams", name) : link("upstreams")),
   lane: ({ name }) => link("requests", name ? { q: `lane:${name}` } : {}),
@@ -26,19 +26,20 @@ const PLACES = {
   archive: () => link("archive"),
 };
 
-let opened = false; // all of them are shown
-
 export function attentionList({ items, more }) {
   if (items.length === 0) {
     return html`<p class="well" role="status">${icon("check")} ${text("attention.none")}</p>`;
   }
-  const shown = opened ? items : items.slice(0, SHOWN);
-  const hidden = items.length - shown.length + (more ?? 0);
+  const hidden = items.length - SHOWN + more;
   return html`<section aria-label=${text("attention.title")}>
-    <ul class="attention">${each(shown, (item) => `${item.kind} ${item.subject.kind} ${item.subject.name}`, line)}</ul>
-    ${hidden > 0 && html`<details class="attention-more" @toggle=${(event) => (opened = event.target.open)}><summary>${text("attention.more", { n: hidden })}</summary>
-      <ul class="attention">${each(items.slice(SHOWN), (item) => `${item.kind} ${item.subject.kind} ${item.subject.name}`, line)}</ul></details>`}
+    <ul class="attention">${each(items.slice(0, SHOWN), keyOf, line)}</ul>
+    ${hidden > 0 && html`<details class="attention-more"><summary>${text("attention.more", { n: hidden })}</summary>
+      <ul class="attention">${each(items.slice(SHOWN), keyOf, line)}</ul></details>`}
   </section>`;
+}
+
+function keyOf({ kind, subject }) {
+  return `${kind} ${subject.kind} ${subject.name}`;
 }
 
 function line(item) {
@@ -50,8 +51,7 @@ function line(item) {
 }
 
 function sentence({ kind, values, subject, text: english }) {
-  const key = `attention.${kind}${values.names ? ".many" : ""}`;
+  const key = `attention.${kind}`;
   if (language() === "en" || !isKnown(key)) return english;
-  const said = { name: subject.name, n: values.count, ...values, names: (values.names ?? []).join("、") };
-  return text(key, said);
+  return text(key, { name: subject.name, ...values, names: (values.names ?? []).join("、") });
 }

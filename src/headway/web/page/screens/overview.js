@@ -29,7 +29,7 @@ export const screen = {
     if (!seesAll()) return mine;
     return {
       ...mine,
-      history: () => call("getHistory", { span: params.span ?? "1h" }),
+      history: () => call("getHistory", { span: params.span ?? "live" }),
       lanes: () => call("listLanes"),
       upstreams: () => call("listUpstreams", { order: "activity", size: SHOWN_UPSTREAMS, page: 1 }),
       resources: () => call("getResources"),
@@ -98,10 +98,10 @@ function firstSteps() {
 }
 
 function historySection(view, history) {
-  const span = view.route.params.span ?? "1h";
+  const span = view.route.params.span ?? "live";
   return html`<section aria-label=${text("overview.history")}>
     <div class="row between"><h2>${text("overview.history")}</h2>
-      <div class="segments" role="group" aria-label=${text("overview.span")}>${SPANS.map((one) => html`<button type="button" aria-pressed=${String(one === span)} @click=${() => adjust({ span: one === "1h" ? null : one })}>${text(`overview.span.${one}`)}</button>`)}</div></div>
+      <div class="segments" role="group" aria-label=${text("overview.span")}>${SPANS.map((one) => html`<button type="button" aria-pressed=${String(one === span)} @click=${() => adjust({ span: one === "live" ? null : one })}>${text(`overview.span.${one}`)}</button>`)}</div></div>
     ${view.errors.history && problemNotice(view.errors.history, view.refresh)}
     ${history && chartCards(history)}
   </section>`;

@@ -3,7 +3,7 @@
 import { each, html } from "../../render.js";
 import { text } from "../../text.js";
 import { call } from "../api.js";
-import { update } from "../frame.js";
+import { update, view } from "../frame.js";
 import { count } from "../format.js";
 import { icon } from "../icons.js";
 import { button, empty, pager, problemNotice } from "../parts.js";
@@ -64,10 +64,9 @@ function isHeld() {
   return state.selected.size > 0 || Boolean(focused) || performance.now() - state.pointedAt < POINTED_MS;
 }
 
-export function requestList(view) {
-  const { jobs, stats } = view.data;
-  const place = placeIn(view.route);
-  const refusal = view.errors.jobs;
+export function requestList({ data: { jobs, stats }, errors, route, refresh }) {
+  const place = placeIn(route);
+  const refusal = errors.jobs;
   const bad = refusal?.status === 422 ? refusal : null;
   if (place.q !== state.q) Object.assign(state, { q: place.q, selected: new Set(), all: false });
   return html`<div class="request-tools">
@@ -75,7 +74,7 @@ export function requestList(view) {
       ${button({ label: text("requests.new"), icon: "plus", kind: "", small: false, needs: "submit", run: newRequest })}
     </div>
     ${chips(place.q, stats)}
-    ${refusal && !bad && problemNotice(refusal, view.refresh)}
+    ${refusal && !bad && problemNotice(refusal, refresh)}
     ${jobs && (jobs.items.length > 0 ? found(jobs, place) : nothing(jobs, place, stats))}`;
 }
 
@@ -89,7 +88,7 @@ function chips(q, stats) {
 function found(jobs, place) {
   return html`<section class="request-list" aria-label=${text("requests.caption")}>
     <div class="list-head">${state.selected.size > 0 || state.all ? bulkBar(jobs, place) : summary(jobs)}</div>
-    <div class="table-frame" @pointermove=${pointed} @pointerleave=${left}>
+    <div class="table-frame" @pointermove=${pointed} @pointerleave=${left} @focusout=${() => setTimeout(letGo)}>
       <table class="requests-table">
         <caption class="visually-hidden">${text("requests.caption")}</caption>
         <thead><tr>
@@ -147,6 +146,7 @@ function nothing(jobs, { q }, stats) {
 function set(changes) {
   Object.assign(state, changes);
   update();
+  letGo();
 }
 
 export function select(id) {
@@ -182,4 +182,11 @@ function pointed() {
 
 function left() {
   state.pointedAt = -Infinity;
+  letGo();
+}
+
+/** Nothing keeps the order any more: what has come meanwhile is shown at once. */
+function letGo() {
+  const opened = view();
+  if (opened?.data.jobs?.held && !isHeld()) opened.refresh();
 }

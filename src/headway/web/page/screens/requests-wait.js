@@ -53,11 +53,17 @@ export function readReason(words) {
 export function waitSentence(job, { whole = false } = {}) {
   const { gate, reason, detail } = job.reason ? job : readReason(job.wait_reason ?? "");
   if (reason === "after") return html`<span class="wait">${text("requests.wait.after", { ids: detail.replace(/^jobs /, "") })}</span>`;
+  const told = whole ? detail : cut(detail);
   const parts = gate
-    ? [phrase("requests.wait.at", { it: gateName(gate), why: whyNode(reason, detail) })]
-    : [whyText(reason, detail)];
+    ? [phrase("requests.wait.at", { it: gateName(gate), why: whyNode(reason, told) })]
+    : [whyText(reason, told)];
   parts.push(...timeParts(job, reason, whole));
-  return html`<span class="wait">${joined(parts)}</span>`;
+  return html`<span class="wait" title=${told === detail ? null : detail}>${joined(parts)}</span>`;
+}
+
+/** In a row the time until it opens is worth more than the end of a long explanation. */
+function cut(detail) {
+  return detail.length > SHORT_CHARS && !CLOSED_BY_ANSWER.test(detail) ? `${detail.slice(0, SHORT_CHARS - 4).trimEnd()}…` : detail;
 }
 
 function timeParts({ opens_at: opensAt, eta, position }, reason, whole) {

@@ -54,5 +54,5 @@ export function declared(view) {
       <thead><tr><th scope="col">${text("settings.kind")}</th><th scope="col">${text("settings.name")}</th><th scope="col">${text("settings.value")}</th></tr></thead>
       <tbody>${each(items.filter(({ value }) => Object.keys(value).length > 0), ({ kind, name }) => `${kind}:${name}`, ({ kind, name, value, from }) => html`<tr data-row>
         <td>${text(`settings.kind.${kind}`)}</td><th scope="row">${kind === "upstream" && !name.includes("*") ? html`<a href=${link("upstreams", name)}>${name}</a>` : name || "*"}</th>
-        <td class="values">${Object.entries(value).map(([key, each]) => html`<span class="value-pair"><code>${key} = ${typeof each === "object" ? JSON.stringify(each) : String(each)}</code> <span class="muted">${text(`settings.layer.${from[key]}`)}</span></span>`)}</td></tr>`)}</tbody></table></div>`;
+        <td class="values">${Object.entries(value).filter(([, each]) => each !== null).map(([key, each]) => html`<span class="value-pair"><code>${key} = ${typeof each === "object" ? JSON.stringify(each) : String(each)}</code> <span class="muted">${text(`settings.layer.${from[key]}`)}</span></span>`)}</td></tr>`)}</tbody></table></div>`;
 }

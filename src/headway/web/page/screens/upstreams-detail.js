@@ -31,11 +31,11 @@ export function detail(view) {
 }
 
 function historySection(view, history) {
-  const span = view.route.params.span ?? "1h";
+  const span = view.route.params.span ?? "live";
   const drawn = history && charts(history);
   return html`<section aria-label=${text("upstreams.history")}>
     <div class="row between"><h2>${text("upstreams.history")}</h2>
-      <div class="segments" role="group" aria-label=${text("upstreams.span")}>${SPANS.map((each) => html`<button type="button" aria-pressed=${String(each === span)} @click=${() => adjust({ span: each === "1h" ? null : each })}>${text(`upstreams.span.${each}`)}</button>`)}</div></div>
+      <div class="segments" role="group" aria-label=${text("upstreams.span")}>${SPANS.map((each) => html`<button type="button" aria-pressed=${String(each === span)} @click=${() => adjust({ span: each === "live" ? null : each })}>${text(`upstreams.span.${each}`)}</button>`)}</div></div>
     ${view.errors.history && problemNotice(view.errors.history, view.refresh)}
     ${drawn && html`<div class="card card-body big-chart"><h3>${drawn.traffic.label}</h3>${chartWithLegend(drawn.traffic)}</div>
       <div class="halves">
@@ -116,14 +116,14 @@ function holders(gate) {
 }
 
 function settings(gate, view) {
-  const value = Object.entries(gate.settings?.value ?? {});
+  const value = Object.entries(gate.settings?.value ?? {}).filter(([, each]) => each !== null);
   const from = gate.settings?.from ?? {};
   return html`<section><div class="row between"><h2>${text("upstreams.settings")}</h2>
       ${gate.settings?.overridden && button({ label: text("caps.reset"), icon: "retry", run: () => resetCaps("Upstreams", gate, view) })}</div>
     ${value.length === 0
       ? html`<p class="muted">${text("upstreams.settings.none")}</p>`
       : html`<div class="table-frame"><table><thead><tr><th scope="col">${text("upstreams.setting")}</th><th scope="col">${text("upstreams.value")}</th><th scope="col">${text("upstreams.from")}</th></tr></thead>
-        <tbody>${value.map(([name, each]) => html`<tr><th scope="row"><code>${name}</code></th><td><code>${typeof each === "object" ? JSON.stringify(each) : String(each)}</code></td>
+        <tbody>${value.map(([name, each]) => html`<tr><th scope="row"><code>${name}</code></th><td><code class="wraps">${typeof each === "object" ? JSON.stringify(each) : String(each)}</code></td>
           <td>${from[name] === "operator" ? html`<span class="badge warn">${text("upstreams.from.operator")}</span>` : text(`upstreams.from.${from[name]}`)}</td></tr>`)}</tbody></table></div>`}
     ${gate.settings && gate.settings.declared_as !== gate.name && html`<p class="muted">${text("upstreams.declared", { pattern: gate.settings.declared_as })}</p>`}
   </section>`;

@@ -23,7 +23,7 @@ export const screen = {
     if (name) {
       return {
         gate: () => call("getUpstreams", { name }),
-        history: () => historyOf(name, params.span ?? "1h"),
+        history: () => historyOf(name, params.span ?? "live"),
       };
     }
     const page = Number(params.page ?? 1);
