@@ -112,7 +112,7 @@ class Opened {
   /** The style is there before the screen is. */
   #style() {
     const address = new URL(`screens/${this.name}.css`, import.meta.url).href;
-    if (document.querySelector(`link[href="${address}"]`)) return null;
+    if ([...document.styleSheets].some(({ href }) => href === address)) return null;
     return new Promise((resolve) => {
       const sheet = document.createElement("link");
       sheet.rel = "stylesheet";
@@ -137,9 +137,11 @@ class Opened {
     this.screen?.closed?.();
   }
 
-  hear({ events, reset, state }) {
+  hear({ events, reset, state, before }) {
     if (!this.screen) return;
-    if (state === "live" || reset) this.#askSoon(0);
+    // What was asked before the first connection stood may miss a moment; what was lost, more.
+    if (state === "live") this.#askSoon(before === "lost" ? 0 : (this.screen.paceMs ?? PACE_MS));
+    else if (reset) this.#askSoon(0);
     else if (state) update();
     else if (events?.some((event) => this.screen.concerns?.(event, this) ?? true)) {
       this.#askSoon(this.screen.paceMs ?? PACE_MS);

@@ -11,7 +11,7 @@ export function connection() {
   return { state, lastHeardAt };
 }
 
-/** `listener({ state } | { events } | { reset })`; what is returned ends it. */
+/** `listener({ state, before } | { events } | { reset })`; what is returned ends it. */
 export function listen(listener) {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -39,6 +39,7 @@ function own() {
 function hear(news) {
   if (news.state) {
     if (state === "live" && news.state !== "live") lastHeardAt = Date.now();
+    news = { ...news, before: state };
     state = news.state;
     if (state === "out") location.assign(`/login${location.hash}`);
   }

@@ -22,6 +22,7 @@ import "./elements.js";
 const byId = (id) => document.getElementById(id);
 const THEME_ICONS = { auto: "auto", light: "sun", dark: "moon" };
 let paused = false; // the whole queue
+let pausedAsked = 0; // a timer
 let shownTitle = "";
 
 addWords(PAGE_WORDS);
@@ -42,17 +43,20 @@ async function begin() {
   startKeys();
   startFrame(byId("page-content"), shown);
   await session;
-  lookWhetherPaused();
   drawShell();
   update();
 }
 
 function hear({ state, events, reset }) {
   if (state) drawShell();
-  if (state === "live" || reset || events?.some(({ job }) => job === null || job === undefined)) lookWhetherPaused();
+  if (state === "live" || reset || events?.some(({ job }) => job === null)) {
+    // Many events in a row are one question.
+    pausedAsked ||= setTimeout(lookWhetherPaused, 500);
+  }
 }
 
 async function lookWhetherPaused() {
+  pausedAsked = 0;
   try {
     const stats = await call("getQueueStats");
     if (stats.paused.all !== paused) {

@@ -27,7 +27,7 @@ function throughput({ start, step_s: step, series }) {
     format: (value) => text("overview.perminute", { v: count(Math.round(value * 10) / 10) }),
     series: [
       { label: text("state.completed"), kind: "accent", draw: "bars", values: perMinute(series.completed, step) },
-      { label: text("state.failed"), kind: "bad", draw: "bars", values: perMinute(series.failed, step) },
+      { label: text("overview.failed"), kind: "bad", draw: "bars", values: perMinute(series.failed, step) },
       { label: text("overview.pushbacks"), kind: "warn", draw: "bars", values: perMinute(series.pushbacks, step) },
       { label: text("overview.submitted"), kind: "blue", values: perMinute(series.submitted, step) },
     ],

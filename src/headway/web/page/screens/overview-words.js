@@ -16,6 +16,7 @@ export const OVERVIEW_WORDS = {
   "overview.span.24h": ["24 hours", "24 小时"],
   "overview.throughput": ["Throughput", "吞吐量"],
   "overview.perminute": ["{v}/min", "{v}/分钟"],
+  "overview.failed": ["failed attempts", "失败的尝试"],
   "overview.pushbacks": ["pushed back", "被限流"],
   "overview.submitted": ["submitted", "新提交"],
   "overview.waits": ["Wait before a start", "启动前等待"],
