@@ -91,4 +91,5 @@ def document_of(url: str) -> Document:
 
 
 def asked_for_document(url: str) -> Document:
-    return Document(httpx2.get(f"{url}/openapi.json").raise_for_status().json())
+    # To write it takes half a second of a processor, of which there may be none.
+    return Document(httpx2.get(f"{url}/openapi.json", timeout=60).raise_for_status().json())

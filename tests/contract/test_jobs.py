@@ -211,8 +211,45 @@ def test_bulk_actions(api: Api, kind: str, action: str, after: tuple[str, object
 
 
 @pytest.mark.parametrize(
+    ("action", "undo", "name"),
+    [("pause", "resume", "status"), ("cancel", "retry", "status"), ("pin", "unpin", "pinned")],
+)
+def test_a_bulk_action_is_undone_for_exactly_those_it_has_touched(
+    api: Api, kind: str, action: str, undo: str, name: str
+) -> None:
+    apart, *ids = [api.enqueue(kind) for _ in range(4)]
+    if action != "pin":
+        api.post(f"/api/jobs/{apart}/{action}")  # by somebody else, before
+    before = {id: api.job(id)[name] for id in (apart, *ids)}
+    which = {"q": f"type:{kind}"} if action != "pin" else {"ids": [*ids, ids[0], 10**15]}
+    done = api.post("/api/jobs/bulk", {"action": action, **which, "dry_run": False})
+    assert (done["touched"], done["touched_complete"]) == (sorted(ids, reverse=True), True)
+    assert {api.job(id)[name] for id in ids} != {before[ids[0]]}
+    dry = api.post("/api/jobs/bulk", {"action": undo, "ids": done["touched"]})
+    assert (dry["matched"], dry["possible"], dry["touched"]) == (3, 3, [])
+    undone = api.post(
+        "/api/jobs/bulk", {"action": undo, "ids": done["touched"], "dry_run": False, "expected": 3}
+    )
+    assert (undone["done"], undone["touched"]) == (3, done["touched"])
+    assert {id: api.job(id)[name] for id in (apart, *ids)} == before
+
+
+def test_what_has_no_pin_cannot_lose_it(api: Api, kind: str) -> None:
+    ids = [api.enqueue(kind) for _ in range(2)]
+    api.post(f"/api/jobs/{ids[0]}/pin")
+    said = {"action": "unpin", "q": f"type:{kind}", "dry_run": False}
+    done = api.post("/api/jobs/bulk", said)
+    assert (done["matched"], done["possible"], done["touched"]) == (2, 1, [ids[0]])
+    assert api.post(f"/api/jobs/{ids[0]}/unpin")["pinned"] is False
+
+
+@pytest.mark.parametrize(
     "wrong",
     [
+        {"action": "cancel", "q": "status:open", "ids": [1]},
+        {"action": "cancel", "ids": ["1"]},
+        {"action": "cancel", "ids": [0]},
+        {"action": "cancel", "ids": list(range(1, 10_002))},
         {"action": "cancel", "q": ""},
         {"action": "cancel", "q": "  "},
         {"action": "explode", "q": "status:open"},

@@ -118,6 +118,35 @@ def test_a_new_priority_takes_the_pin_off() -> None:
     assert order(core, 2, 3.0) == ["a", "b"]
 
 
+@pytest.mark.parametrize("before", ["queued", "paused", "pending"])
+def test_without_its_pin_it_has_the_place_that_it_had_before(before: str) -> None:
+    core = one_at_a_time()
+    for place, id in enumerate("abc"):
+        ask(core, id, float(place))
+    if before == "paused":
+        core.pause("b", 3.0)
+    if before == "pending":
+        core.reschedule("b", 5.0, 3.0)
+    core.pin("b", 3.0)
+    assert core.unpin("b", 4.0)
+    assert not core.unpin("b", 4.0)
+    if before == "paused":
+        core.resume("b", 4.0)
+    wanted = ["a", "b", "c"] if before == "queued" else ["a", "c", "b"]
+    assert order(core, 3, 6.0) == wanted
+
+
+def test_a_pin_that_was_taken_off_does_not_come_back_with_a_retry() -> None:
+    core = one_at_a_time()
+    once_pinned = ask(core, "once pinned")
+    core.pin("once pinned", 0.0)
+    assert order(core, 1, 1.0) == ["once pinned"]
+    assert core.unpin("once pinned", 1.0)
+    ask(core, "urgent", 1.0, priority=1)
+    end(core, once_pinned, 2.0, Outcome.returned())
+    assert going(core, 2.0) == ["urgent"]
+
+
 def test_a_pin_outlives_a_retry() -> None:
     core = one_at_a_time()
     pinned = ask(core, "pinned")

@@ -203,6 +203,24 @@ def test_a_pin_goes_before_everybody_and_survives_a_restart(app: App, diary: Dia
     assert rest == ["d", "c", "b"]
 
 
+def test_a_pin_that_was_taken_off_stays_off_after_a_restart(app: App, diary: Diary) -> None:
+    work = narrow_job(app, diary)
+    with World(app) as world:
+        diary.begin(world)
+        handles = {name: work.enqueue(name) for name in "abcd"}
+        world.run_for(1)
+        for name in "cd":
+            app.pin(handles[name].id)
+        app.unpin(handles["d"].id)
+        app.unpin(handles["b"].id)  # which never had one
+        assert [handles[name].row().pin is not None for name in "bcd"] == [False, True, False]
+        assert trail(handles["d"])[-2:] == ["pin", "unpin"]
+        assert "unpin" not in trail(handles["b"])
+        world.restart()
+        world.run_for("10m")
+    assert list(dict.fromkeys(diary.names))[1:] == ["c", "b", "d"]
+
+
 def test_another_priority_is_another_place_in_line(app: App, diary: Diary) -> None:
     work = narrow_job(app, diary)
     with World(app) as world:
@@ -313,7 +331,7 @@ def test_a_cancelled_job_can_be_retried_and_a_completed_one_cannot(app: App, dia
         assert cancelled.state == "completed"
 
 
-@pytest.mark.parametrize("verb", ["cancel", "pause", "resume", "pin", "retry"])
+@pytest.mark.parametrize("verb", ["cancel", "pause", "resume", "pin", "unpin", "retry"])
 def test_a_job_that_never_was_is_named_so(app: App, verb: str) -> None:
     with World(app) as world:
         for running in (True, False):
@@ -323,7 +341,7 @@ def test_a_job_that_never_was_is_named_so(app: App, verb: str) -> None:
                 getattr(app, verb)(77)
 
 
-@pytest.mark.parametrize("verb", ["cancel", "pause", "resume", "pin"])
+@pytest.mark.parametrize("verb", ["cancel", "pause", "resume", "pin", "unpin"])
 def test_what_has_ended_is_final(app: App, verb: str) -> None:
     @app.job()
     def work() -> None:

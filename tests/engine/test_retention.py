@@ -41,6 +41,44 @@ def test_completed_jobs_go_after_seven_days_and_failed_ones_after_thirty(app: Ap
         check_no_gaps(app)
 
 
+def test_what_an_operator_sets_holds_from_now_on_and_after_a_restart(app: App) -> None:
+    @app.job()
+    def work() -> None: ...
+
+    with World(app) as world:
+        first = work.enqueue()
+        app.set("retention:jobs", completed_days=1)
+        world.restart()
+        shown = app.retention.shown()
+        assert (shown["completed_days"], shown["failed_days"]) == (1.0, 30.0)
+        assert shown["from"] == {"completed_days": "operator", "failed_days": "code"}
+        world.run_for("2d1h")
+        assert not is_there(app, first.id)
+        app.reset("retention:jobs")
+        second = work.enqueue()
+        world.restart()
+        assert app.retention.shown()["overridden"] is False
+        world.run_for("6d")
+        assert is_there(app, second.id)
+        said = [(each.event, each.detail) for each in app.store.events(0, 1_000)
+                if each.subject == "retention:jobs"]  # fmt: skip
+        assert said == [("set", '{"completed_days":1}'), ("set", "reset")]
+
+
+def test_what_makes_no_sense_changes_nothing(app: App) -> None:
+    with World(app) as world:
+        app.set("retention:jobs", failed_days=90)
+        for wrong in ({"failed_days": -1}, {"failed_days": float("nan")}, {"failed_days": "1"},
+                      {"days": 1}, {}, {"completed_days": True}):  # fmt: skip
+            with pytest.raises(ValueError, match=r"days|retention"):
+                app.set("retention:jobs", **wrong)  # type: ignore[arg-type]
+        world.crash()
+        app.purge()
+        assert app.retention.failed_days == 90.0, "it is what holds where no engine runs, too"
+        world.restart()
+        assert app.retention.failed_days == 90.0
+
+
 def test_what_runs_again_and_again_may_be_kept_for_hours_only(app: App) -> None:
     @app.job(type="visit", retries=0)
     def visit(fails: bool) -> None:

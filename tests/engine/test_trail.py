@@ -17,7 +17,7 @@ from tests.engine.kit import check_no_gaps, check_trail, takes, trail
 from tests.stores import second_store_in_the_soak
 
 ENDINGS = ("ok", "error", "fail", "cancel", "retry", "snooze", "pushback", "slow")
-VERBS = ("cancel", "pause", "resume", "retry", "pin")
+VERBS = ("cancel", "pause", "resume", "retry", "pin", "unpin")
 
 steps = st.one_of(
     st.tuples(st.just("enqueue"), st.sampled_from(ENDINGS)),

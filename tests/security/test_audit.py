@@ -37,7 +37,7 @@ NO_ACTION = {
     # Looking what is behind an address.
     "POST /api/subscriptions/parse-collection",
 }  # fmt: skip
-NEEDS: dict[str, list[str]] = {"resume": ["pause"], "retry": ["cancel"]}
+NEEDS: dict[str, list[str]] = {"resume": ["pause"], "retry": ["cancel"], "unpin": ["pin"]}
 GATES = ("lanes", "upstreams", "tools", "types")
 
 
@@ -293,6 +293,15 @@ def _asked(path: str, subject: str, **params: Any) -> Callable[[Api], str]:
     return act
 
 
+def _retention(method: str) -> Callable[[Api], str]:
+    def act(api: Api) -> str:
+        sent = {"json": {"failed_days": 30}} if method == "PUT" else {}
+        api.ok(method, "/api/retention", **sent)
+        return "retention:jobs"
+
+    return act
+
+
 def _delete_old(api: Api) -> str:
     api.ok("DELETE", "/api/backend/articles/old")
     return "articles_delete"
@@ -386,6 +395,8 @@ OTHERS: dict[str, Callable[[Api], str]] = {
     "POST /api/queue/resume": _asked("/api/queue/resume", "lane:audited", scope="lane:audited"),
     "POST /api/queue/capacity": _asked("/api/queue/capacity", "lane:no_cookie", no_cookie=5),
     "POST /api/tasks/cleanup": _asked("/api/tasks/cleanup", "purge"),
+    "PUT /api/retention": _retention("PUT"),
+    "DELETE /api/retention": _retention("DELETE"),
 }
 
 

@@ -142,7 +142,7 @@ def test_answers_tell_browsers_to_keep_them_apart(open_server: Server) -> None:
         assert "unsafe" not in policy
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["x-frame-options"] == "DENY"
-        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["referrer-policy"] == "same-origin"
         assert headers["cross-origin-resource-policy"] == "same-origin"
         assert headers["cache-control"] in ("no-store", "no-cache"), path
         assert "server" not in headers

@@ -117,7 +117,7 @@ def test_what_concerns_all_is_closed_to_one(town: Town) -> None:
         if each.path.startswith(("/api/lanes", "/api/upstreams", "/api/tools", "/api/types",
                                  "/api/tokens", "/api/system", "/metrics", "/api/queue/pause",
                                  "/api/queue/resume", "/api/queue/capacity", "/api/tasks/cleanup",
-                                 "/api/work/")) and each.path != "/api/work/put":  # fmt: skip
+                                 "/api/work/", "/api/history")) and each.path != "/api/work/put":  # fmt: skip
             status, text = asked(town.alice, each)
             assert status == 403, f"{each.name}: {text}"
             assert MARK not in text
@@ -201,6 +201,8 @@ def test_bulk_actions_reach_the_own_jobs_only(town: Town) -> None:
     body = {"action": "cancel", "q": "status:open", "dry_run": False}
     assert town.alice.post("/api/jobs/bulk", body)["done"] >= 1
     assert town.alice.job(mine)["status"] == "cancelled"
+    body = {"action": "cancel", "ids": [town.job], "dry_run": False}
+    assert town.alice.post("/api/jobs/bulk", body)["matched"] == 0
     assert town.bob.job(town.job)["status"] == "queued"
 
 

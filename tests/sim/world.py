@@ -25,6 +25,7 @@ from headway.core import (
     Ticket,
     Traffic,
 )
+from headway.core.order import PINNED
 from tests.sim import checks
 from tests.sim.model import Held, Model
 
@@ -168,6 +169,7 @@ class World:
             self.pause: 2,
             self.resume: 4,
             self.pin: 1,
+            self.unpin: 1,
             self.prioritise: 1,
             self.pause_gate: 1,
             self.resume_gate: 3,
@@ -316,6 +318,12 @@ class World:
 
     def pin(self) -> None:
         self._operate(lambda id: self.core.pin(id, self.now))
+
+    def unpin(self) -> None:
+        """Whatever is pinned, so that it is not nobody most of the time."""
+        pinned = [each for each in self.model.tickets.values() if each.rank <= PINNED]
+        if pinned:
+            self.core.unpin(self.rng.choice(pinned).id, self.now)
 
     def prioritise(self) -> None:
         priority = self.rng.randint(1, 10)

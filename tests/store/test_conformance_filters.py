@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from headway.store import Store
 from headway.store.records import Job, Query
-from tests.store.kit import T0, Engine, ended, granted, job, put, put_one
+from tests.store.kit import T0, Engine, ended, granted, job, moved, put, put_one
 
 # What has a meaning in LIKE, in JSON, in SQL, or in a language.
 NASTY = ["%", "_", "50%", "a_b", "\\", "\\%", "'", '"', "?", "%s", "$1", "--", "é", "É", "ß", "😀",
@@ -65,6 +65,16 @@ def test_the_name_of_an_upstream_is_only_a_name(store: Store) -> None:
         assert found(store, Query(upstream=name)) == numbers, name
 
 
+# Pins
+
+
+def test_what_was_put_to_the_front_is_found(engine: Engine) -> None:
+    plain, pinned = put(engine.store, job(), job())
+    engine.commit(moved=[moved(pinned, "queued", pin=1), moved(plain, "queued")])
+    assert found(engine.store, Query(pinned=True)) == [pinned]
+    assert found(engine.store, Query(pinned=True, states=("paused",))) == []
+
+
 # Errors
 
 
@@ -84,6 +94,20 @@ def test_an_error_is_found_by_a_part_of_it_in_any_case(engine: Engine) -> None:
     assert found(engine.store, Query(error="E")) == [timeout, refused]
     assert found(engine.store, Query(error="")) == [timeout, refused]
     assert found(engine.store, Query(error="no such thing")) == []
+
+
+def test_failures_are_counted_by_type_with_the_newest_error(engine: Engine) -> None:
+    store = engine.store
+    asked = [("a", "acme"), ("a", "acme"), ("b", ""), ("a", ""), ("b", "acme")]
+    numbers = put(store, *(job(type=type, tenant=tenant) for type, tenant in asked))
+    ends = [("failed", T0), ("failed", T0 + 2), ("failed", T0 + 3), ("failed", T0 + 4),
+            ("completed", T0 + 5)]  # fmt: skip
+    engine.commit(ended=[ended(number, state, at, error=f"error {place}") for place, (number, (
+        state, at)) in enumerate(zip(numbers, ends, strict=True))])  # fmt: skip
+    wanted = [("a", 2, T0 + 2, numbers[3], "error 3"), ("b", 1, T0 + 3, numbers[2], "error 2")]
+    assert store.failures(T0 + 1) == wanted
+    assert store.failures(T0, "acme") == [("a", 2, T0, numbers[1], "error 1")]
+    assert store.failures(T0 + 9) == store.failures(T0, "no\x00body") == []
 
 
 def fold(text: str) -> str:

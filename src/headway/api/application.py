@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from fastapi import APIRouter
 
+from headway.api.attention import Attention
 from headway.api.config import Config
 from headway.api.metrics import Counts
 from headway.sdk.app import App
@@ -31,6 +32,11 @@ class Application(Protocol):
 
     def counts(self) -> Iterable[Counts]:
         """For the page of metrics, from any thread."""
+
+    def attention(self, tenant: str | None, now: float) -> Iterable[Attention]:
+        """What needs somebody's attention: of all (None), or what concerns one tenant. From any
+        thread, and often, so from memory.
+        """
 
     async def start(self) -> None:
         """In the server's loop, before the first request."""

@@ -10,11 +10,11 @@ from pathlib import Path
 from fastapi import FastAPI
 
 from headway.api.application import Application
-from headway.api.config import Config
+from headway.api.config import Config, said_by
 from headway.api.server import create
 from headway.api.site import Site
 from headway.api.views import COOKIE_LANE, NO_COOKIE_LANE
-from headway.engine.retention import Retention
+from headway.engine.retention import FIELDS, Retention
 from headway.errors import BadSettings, EngineRunning, StoreError
 from headway.sdk.app import App
 
@@ -40,7 +40,10 @@ def build_app(
         app.use(config.url, settings_file)
     app.payload_limit = config.max_payload
     app.lease_s = config.lease_s
-    app.retention = Retention(completed_days=config.completed_days, failed_days=config.failed_days)
+    app.retention = Retention(
+        completed_days=config.completed_days, failed_days=config.failed_days,
+        said_by={field: said_by(field, settings_file, environment) for field in FIELDS},
+    )  # fmt: skip
     for variable, (lane, usual) in LANES.items():
         app.settings.declare("code", "lane", lane, {"limit": usual})
         said = environment.get(variable)

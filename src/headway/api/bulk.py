@@ -1,7 +1,8 @@
-"""The same action for every job that a search finds, with a dry run before it."""
+"""The same action for every job that a search finds or that is named, with a dry run before it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -30,11 +31,13 @@ ACTIONS = {
     "resume": _states_for(Event.RESUME),
     "retry": _states_for(Event.RETRY_BY_OPERATOR),
     "pin": OPEN,
+    "unpin": OPEN,
     "prioritise": OPEN,
 }
 MOST = 100_000  # jobs that one call may touch
 CHUNK = 200  # jobs that are touched in one turn of the engine
 SAMPLE = 10
+MOST_NAMED = 10_000  # jobs that can be named by their numbers, and that the answer names
 
 
 class Bulk:
@@ -43,25 +46,25 @@ class Bulk:
         self._principal = principal
 
     def run(
-        self, action: str, q: str, dry_run: bool, expected: int | None, priority: int | None
-    ) -> dict[str, Any]:
+        self, action: str, which: str | Sequence[int], dry_run: bool, expected: int | None,
+        priority: int | None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """`which`: a search, or numbers of jobs."""
         if action not in ACTIONS:
             raise Problem(422, f"{action!r} is no action; known are {', '.join(ACTIONS)}",
                           kind="bad-action")  # fmt: skip
-        if not q.strip():
-            raise Problem(422, "name the jobs: q may not be empty; status:open means all of them "
-                          "that have not ended", kind="bad-search")  # fmt: skip
         if (priority is None) == (action == "prioritise"):
             raise Problem(422, "priority goes with the action prioritise", kind="bad-action")
         site = self._site
-        query = site.narrowed(Query(), q, self._principal)
+        query = self._meant(which)
         matched = site.store.count(query)
-        fitting = self._fitting(query, ACTIONS[action])
+        fitting = self._fitting(query, action)
         possible = 0 if fitting is None else site.store.count(fitting)
         sample = [] if fitting is None else site.store.jobs(replace(fitting, limit=SAMPLE))
         answer = {
             "action": action, "dry_run": dry_run, "matched": matched, "possible": possible,
-            "done": 0, "refused": 0, "sample": site.views(sample),
+            "done": 0, "refused": 0, "sample": site.views(sample), "touched": [],
+            "touched_complete": True,
         }  # fmt: skip
         if dry_run:
             return answer
@@ -72,37 +75,55 @@ class Bulk:
                           f"{MOST}", kind="too-many")  # fmt: skip
         if fitting is not None:
             args = () if priority is None else (priority,)
-            answer["done"], answer["refused"] = self._act(action, args, fitting)
+            touched, answer["refused"] = self._act(action, args, fitting)
+            answer |= {"done": len(touched), "touched": touched[:MOST_NAMED],
+                       "touched_complete": len(touched) <= MOST_NAMED}  # fmt: skip
         return answer
 
-    def _fitting(self, query: Query, states: tuple[str, ...]) -> Query | None:
-        """Those of the jobs to which it can be done. None: there can be none."""
-        wanted = tuple(state for state in (query.states or states) if state in states)
-        return replace(query, states=wanted) if wanted else None
+    def _meant(self, which: str | Sequence[int]) -> Query:
+        """Never beyond the principal's tenant."""
+        if not isinstance(which, str):
+            return self._site.narrowed(Query(ids=tuple(which)), "", self._principal)
+        if not which.strip():
+            raise Problem(422, "name the jobs: q may not be empty; status:open means all of them "
+                          "that have not ended", kind="bad-search")  # fmt: skip
+        return self._site.narrowed(Query(), which, self._principal)
 
-    def _act(self, action: str, args: tuple[Any, ...], query: Query) -> tuple[int, int]:
-        """From the newest to the oldest. Each is looked at once, whatever becomes of it."""
+    def _fitting(self, query: Query, action: str) -> Query | None:
+        """Those of the jobs to which it can be done. None: there can be none."""
+        states = ACTIONS[action]
+        wanted = tuple(state for state in (query.states or states) if state in states)
+        pinned = action == "unpin"
+        return replace(query, states=wanted, pinned=pinned) if wanted else None
+
+    def _act(self, action: str, args: tuple[Any, ...], query: Query) -> tuple[list[int], int]:
+        """From the newest to the oldest. Each is looked at once, whatever becomes of it. Returns
+        to which it was done, and how many had moved on.
+        """
         site = self._site
-        done = refused = 0
+        touched: list[int] = []
+        refused = 0
         below: int | None = None
         while True:
             rows = site.store.jobs(replace(query, limit=CHUNK, below=below))
             if not rows:
-                return done, refused
+                return touched, refused
             below = rows[-1].id
             ids = [row.id for row in rows]
-            count = site.wait(site.engine.ask(partial(self._steer_all, action, ids, args)))
-            done += count
-            refused += len(ids) - count
+            done = site.wait(site.engine.ask(partial(self._steer_all, action, ids, args)))
+            touched += done
+            refused += len(ids) - len(done)
 
-    def _steer_all(self, action: str, ids: list[int], args: tuple[Any, ...], now: float) -> int:
-        """In the brain's turn. How many it could be done to."""
+    def _steer_all(
+        self, action: str, ids: list[int], args: tuple[Any, ...], now: float
+    ) -> list[int]:
+        """In the brain's turn. To which of them it could be done."""
         controls = self._site.engine.brain.controls
-        count = 0
+        done: list[int] = []
         for id in ids:
             try:
                 controls.steer(action, id, args, now, self._principal.who)
-                count += 1
+                done.append(id)
             except (IllegalTransition, UnknownTicket, UnknownJob, ValueError):
                 continue  # it has moved on meanwhile
-        return count
+        return done

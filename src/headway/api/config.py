@@ -134,6 +134,14 @@ def read(file: str | None, environment: Mapping[str, str] = os.environ, **said: 
     return config
 
 
+def said_by(name: str, file: str | None, environment: Mapping[str, str]) -> str:
+    """Which layer a setting comes from that the command line cannot name."""
+    if PREFIX + name.upper() in environment:
+        return "environment"
+    known = {field.name: field.type for field in fields(Config)}
+    return "file" if name in _from_file(file, known) else "code"
+
+
 def _from_file(file: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
     if file is None:
         return {}

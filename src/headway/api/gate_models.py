@@ -49,6 +49,11 @@ class LimitModel(BaseModel):
     burst: int | None = None
     jitter: float | None = None
     by_cost: bool | None = None
+    tokens: float | None = Field(
+        None, description="Of a pace: how many may start at once; a part of one is on its way."
+    )
+    next_at: Moment = Field(None, description="Of a pace: when the next may start; null: now.")
+    last_at: Moment = Field(None, description="Of a pace: the last start, as far as it is known.")
     state: str | None = None
     heard_of: int | None = None
     bad: int | None = None
@@ -88,6 +93,14 @@ class SettingsList(BaseModel):
     items: list[SettingModel]
 
 
+class RunningBy(BaseModel):
+    """Those that run, by their traffic."""
+
+    online: int
+    normal: int
+    leftover: int
+
+
 class GateModel(BaseModel):
     """A lane, an upstream, a tool or a type, as it is now."""
 
@@ -97,6 +110,7 @@ class GateModel(BaseModel):
     allowed_now: float | None
     reserve: int
     running: int
+    running_by: RunningBy
     cooling: int = Field(description="Places that are given back, and open later.")
     waiting: int | None
     paused: bool
@@ -108,18 +122,25 @@ class GateModel(BaseModel):
     detail: str
     opens_at: Moment
     pushbacks_in_a_row: int
+    pushed_back_at: Moment = Field(
+        description="When it last was; null: not as long as it is known."
+    )
     limits: list[LimitModel]
     settings: SettingsModel | None
     counts: dict[str, int] | None = Field(None, description="Of a lane: jobs by their state.")
 
 
 class HolderModel(BaseModel):
-    id: int | str = Field(description="The number of a job, or such as slot-12.")
-    kind: Literal["job", "own", "lease", "fairqueue"] = Field(
-        description="A job, or a slot by how it was asked for."
+    id: int | str = Field(description="The number of a job, or such as slot-12 or online-7.")
+    kind: Literal["job", "own", "lease", "fairqueue", "online"] = Field(
+        description="A job, a slot by how it was asked for, or an online call."
     )
     type: str
     tenant: str
+    traffic: Literal["online", "normal", "leftover"]
+    key: str | None = Field(description="What runs one at a time.")
+    holder: str = Field(description="Of a slot: what whoever holds it calls itself, or empty.")
+    labels: dict[str, str]
     fence: int
     granted_at: Moment
     held_s: float
@@ -130,17 +151,74 @@ class TenantModel(BaseModel):
     tenant: str
     running: int
     waiting: int
-    weight: float
+    weight: float = Field(description="The share that it is meant to have, beside the others'.")
+    share: float = Field(
+        description="What it used of late, in slot-seconds and with all its kinds of traffic: the "
+        "part of what all who are listed here used, from 0 to 1. What is a minute old counts half."
+    )
+    waiting_since: Moment = Field(
+        description="Since when the oldest of its tickets that are next has been queued; null: "
+        "none waits, or all stand behind others of their key."
+    )
     closed_until: Moment
 
 
 class WholeGateModel(GateModel):
-    holders: list[HolderModel]
-    tenants: list[TenantModel]
+    holders: list[HolderModel] = Field(description="At most 200, the first that came first.")
+    tenants: list[TenantModel] = Field(description="At most 200, the greediest first.")
+    cooling_until: list[str] = Field(
+        description="When the places open that are given back: the next 20 of them."
+    )
+
+
+class OneGateModel(WholeGateModel):
+    now: str = Field(description="By the server's clock, for countdowns.")
 
 
 class Gates(BaseModel):
-    items: list[GateModel]
+    items: list[WholeGateModel] | list[GateModel] = Field(
+        description="With holders and tenants if `whole` was asked for."
+    )
+    count: int
+    total: int = Field(description="How many there are that match.")
+    page: int
+    size: int | None = Field(description="Items on a page; null: all of them.")
+    now: str = Field(description="By the server's clock, for countdowns.")
+
+
+class SettingChange(BaseModel):
+    name: str = Field(description="Of a value in a table such as learn.pin_rpm.")
+    before: Any = Field(description="null: it was not set.")
+    after: Any = Field(description="null: it is not set.")
+
+
+class DrainsModel(BaseModel):
+    """Seconds until all who wait now have started, if nobody else comes. An estimate from paces,
+    limits and how long places are usually held; null: not known, or never.
+    """
+
+    before: float | None
+    after: float | None
+
+
+class PreviewModel(BaseModel):
+    """What would follow; nothing was changed. Of a pattern: for all gates in use that follow it."""
+
+    dry_run: Literal[True]
+    kind: str
+    name: str
+    before: dict[str, Any] = Field(description="The settings that hold now.")
+    after: dict[str, Any] = Field(description="The settings that would hold.")
+    changes: list[SettingChange]
+    running: int
+    waiting: int | None
+    starts_now: int | None = Field(
+        description="How many of those who wait could start at once, as far as it depends on this "
+        "gate; where nobody is counted, how many places are free; null: any number."
+    )
+    over: int = Field(description="How many run above the new limit: they finish.")
+    drains_in_s: DrainsModel
+    notes: list[str] = Field(description="For people, what matters most first.")
 
 
 class SampleModel(BaseModel):

@@ -43,7 +43,7 @@ MAX_ANONYMOUS = 16_384  # bytes of a body from somebody unknown: the form of the
 HEALTH = "/healthz"  # is answered when nothing else is: whoever asks may restart the server
 HEADERS = [
     (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),
     (b"x-frame-options", b"DENY"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"content-security-policy",

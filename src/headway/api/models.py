@@ -203,6 +203,10 @@ class BulkAnswer(BaseModel):
     done: int
     refused: int
     sample: list[JobModel] = Field(description="The first of them.")
+    touched: list[int] = Field(
+        description="To which jobs it was done, at most 10,000 of them: what undoes it needs them."
+    )
+    touched_complete: bool = Field(description="Whether these are all.")
 
 
 class ScheduleModel(BaseModel):

@@ -30,6 +30,7 @@ from headway.api.guard import Guard
 from headway.api.links import add_links
 from headway.api.protocol import limited
 from headway.api.routes import (
+    attention,
     batches,
     events,
     fairqueue,
@@ -39,6 +40,7 @@ from headway.api.routes import (
     pages,
     queue,
     requests,
+    retention,
     schedules,
     slots,
     system,
@@ -54,7 +56,7 @@ from headway.sdk.app import App
 logger = logging.getLogger("headway.server")
 
 ROUTERS = (jobs, work, requests, queue, tasks, gates, schedules, batches, events, tokens, system,
-           pages, fairqueue, slots, learning)  # fmt: skip
+           pages, fairqueue, slots, learning, retention, attention)  # fmt: skip
 OPEN_PATHS = ("/healthz", "/readyz")  # that need no token
 ABOUT = """Background work at the pace its upstreams allow.
 
@@ -74,7 +76,9 @@ def create(site: Site) -> FastAPI:
         await site.fairqueue.start()
         for each in site.applications:
             await each.start()
+        noting = asyncio.create_task(site.watch.keep_noting())
         yield
+        noting.cancel()
         for each in site.applications:
             await each.stop()
         await site.fairqueue.stop()

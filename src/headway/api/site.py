@@ -28,6 +28,7 @@ from headway.api.search import parse
 from headway.api.stream import Hub
 from headway.api.tracing import LABEL
 from headway.api.views import moment, plain_job, progress_view, with_wait
+from headway.api.watching import Watch
 from headway.core.explain import Explanation
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY, RetryPolicy
 from headway.engine import Engine
@@ -90,6 +91,7 @@ class Site:
             each.serve(self)
         self.boot = token_urlsafe(8)  # another one after each start, so that workers notice
         self.disk = config.data if Path(config.data).is_dir() else "."
+        self.watch = Watch(self)
         self.stopping = False
         self.takers = 0  # requests for work that wait
         self.slot_waiters = 0  # requests for a slot that wait

@@ -14,6 +14,7 @@ def all_of_them() -> tuple[Application, ...]:
     """New ones, for one server."""
     from headway.apps.channels import Channels  # noqa: PLC0415 - only a server needs its code
     from headway.apps.feeds.application import Feeds  # noqa: PLC0415
+    from headway.apps.history.application import History  # noqa: PLC0415
     from headway.apps.media.application import Media  # noqa: PLC0415
 
-    return (Channels(), Feeds(), Media())
+    return (Channels(), Feeds(), Media(), History())

@@ -68,6 +68,15 @@ def pin(
     _steer(call, "pin", ids, match, yes, dry_run)
 
 
+@jobs.app.command("unpin")
+@asks
+def unpin(
+    call: Call, ids: Ids = None, match: Match = None, yes: Yes = False, dry_run: DryRun = False
+) -> None:
+    """Put pinned jobs back to the place that they would have without the pin."""
+    _steer(call, "unpin", ids, match, yes, dry_run)
+
+
 @jobs.app.command("prioritize")
 @asks
 def prioritize(

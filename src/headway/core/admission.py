@@ -363,7 +363,7 @@ class Admission(Reserving):
         held_s = now - permit.granted_at
         for account in permit.accounts:
             account.count(now)
-            account.shares.served(held_s, account.weight)
+            account.shares.served(account.name, held_s, account.weight)
         account = permit.accounts[-1]
         account.hold_s += (0.2 if account.hold_s else 1.0) * (held_s - account.hold_s)
         for gate in permit.gates:

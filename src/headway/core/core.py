@@ -233,6 +233,17 @@ class Core(Lifetimes):
         self._move(ticket, PINNED - self._pins, now)
         return self._pins
 
+    def unpin(self, id: Hashable, now: float) -> bool:
+        """Back to the place that it would have without its pin. False: it has none."""
+        now = self.advance(now)
+        ticket = self.ticket(id)
+        # One for which openings are kept has another rank meanwhile, whether it is pinned or not.
+        if self.admission.rank_before.get(ticket, ticket.rank) > PINNED:
+            return False
+        since = ticket.since if ticket.state is State.QUEUED else now
+        self._move(ticket, self._unpinned_rank(ticket, since), now)
+        return True
+
     def _move(self, ticket: Ticket, rank: float, now: float) -> None:
         self.admission.unreserve(ticket, now)
         self.admission.move(ticket, rank, now)

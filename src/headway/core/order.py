@@ -30,6 +30,9 @@ RESERVED = -2e12
 
 MEMORY = 150  # grants
 FEW = 256  # accounts and debts: not worth a sweep
+LATELY_S = 90.0  # one place held all the time counts as so many slot-seconds of late
+HALF_S = 60.0  # after which what was used counts half
+MANY = 1_000  # tenants of whom it is known what they used of late
 
 
 class Tempo:
@@ -117,8 +120,10 @@ class Shares:
     __slots__ = (
         "accounts",
         "debts",
+        "faded_at",
         "hold_s",
         "keeps_idle",
+        "lately",
         "name",
         "queues",
         "start",
@@ -138,6 +143,9 @@ class Shares:
         self.tempo = Tempo()
         self.hold_s = 0.0  # how long a place is held, on average of late
         self.weight = 1.0  # the weight of those who hold them, likewise
+        # Slot-seconds that tenants used of late and have given back; for people, no order in it.
+        self.lately: dict[str, float] = {}
+        self.faded_at = -INF
 
     def waits(self, tenant: str) -> bool:
         for queue in self.queues:  # noqa: SIM110  (a generator costs more than the search)
@@ -145,7 +153,7 @@ class Shares:
                 return True
         return False
 
-    def served(self, held_s: float, weight: float) -> None:
+    def served(self, tenant: str, held_s: float, weight: float) -> None:
         """A place was held for so long. Newcomers start a little later for it: at a quarter of the
         pace at which the tags of all who are here rise, so that a stream of ever new tenants, each
         at its first turn, cannot keep out those who have had theirs.
@@ -156,6 +164,11 @@ class Shares:
             here += len(queue.groups)
         self.weight += 0.05 * (weight - self.weight)
         self.start += 0.25 * held_s / (self.weight * here)
+        lately = self.lately
+        if tenant in lately:
+            lately[tenant] += held_s if held_s < LATELY_S else LATELY_S
+        elif len(lately) < MANY:
+            lately[tenant] = held_s if held_s < LATELY_S else LATELY_S
 
     def open(self, account: Account, now: float) -> None:
         """Keep a new account, with what its tenant owes. Sweep first: it holds nothing yet."""
@@ -193,6 +206,7 @@ class Shares:
 
     def sweep(self, now: float) -> None:
         """Close the accounts of tenants that neither hold nor wait; remember what they owe."""
+        self._fade(now)
         accounts = self.accounts
         waiting = any(queue.groups for queue in self.queues)
         if not waiting and not any(account.leases for account in accounts.values()):
@@ -204,6 +218,15 @@ class Shares:
                 del accounts[tenant]
                 self.debts[tenant] = (account.used, account.hold_s)
         self.debts = {t: debt for t, debt in self.debts.items() if debt[0] > self.start}
+
+    def _fade(self, now: float) -> None:
+        """What was used long ago counts little, and who used next to nothing is forgotten."""
+        since_s = now - self.faded_at
+        if since_s >= HALF_S:
+            least = sum(self.lately.values()) / MANY
+            part = 1.0 if since_s == INF else 0.5 ** (since_s / HALF_S)
+            self.lately = {t: part * used for t, used in self.lately.items() if used > least}
+            self.faded_at = now
 
 
 class Peer:

@@ -27,6 +27,7 @@ from headway.engine.ledger import Extra, Ledger
 from headway.engine.metering import count
 from headway.engine.online import OnlineCall, OnlineDesk
 from headway.engine.registry import Registry
+from headway.engine.retention import Retention
 from headway.engine.routes import Routes
 from headway.engine.schedules import Schedules
 from headway.engine.settings import Settings
@@ -78,6 +79,7 @@ class Brain(Trail):
         self.tickets = Tickets(registry)
         self.ledger = Ledger(self.core, self.extras)
         self.schedules = Schedules()
+        self.retention = Retention()  # that of whoever drives it; operators set it here
         self.waits = Waits()
         self.term = self.version = 0
         self.mark = ""  # what was seen of the jobs in the store

@@ -14,6 +14,8 @@ from headway.core.explain import Explanation
 from headway.core.kinds import UPSTREAM
 from headway.core.lifecycle import TERMINAL, Event
 from headway.engine.intake import announce, remember, take_in
+from headway.engine.retention import KIND as RETENTION
+from headway.engine.retention import NAME as JOBS
 from headway.engine.settings import policy_of
 from headway.engine.tickets import FAR
 from headway.errors import UnknownJob
@@ -76,6 +78,12 @@ class Controls:
         ticket = self._open(id, Event.POSTPONE)
         self._core.pin(id, now)
         return self._noted(ticket, "pin", "", now)
+
+    def unpin(self, id: int, now: float) -> State:
+        ticket = self._open(id, Event.POSTPONE)
+        if not self._core.unpin(id, now):
+            return ticket.state
+        return self._noted(ticket, "unpin", "", now)
 
     def reschedule(self, id: int, not_before: float, now: float) -> State:
         if isinstance(not_before, bool) or not 0 <= not_before < FAR:
@@ -200,9 +208,18 @@ class Controls:
         )
 
     def set(self, kind: str, name: str, value: dict[str, Any] | None, now: float) -> None:
-        """An operator's setting for a gate; None resets it to what code, file and environment
-        say.
+        """An operator's setting for a gate, or for how long jobs are kept; None resets it to what
+        code, file and environment say.
         """
+        if (kind, name) == (RETENTION, JOBS):
+            self._brain.retention.put(value)
+        else:
+            self._set_gate(kind, name, value, now)
+        text = None if value is None else msgspec.json.encode(value).decode()
+        self._brain.batch.settings.append((kind, name, text, now))
+        self._brain.record(now, "set", subject=f"{kind}:{name}", detail=text or "reset")
+
+    def _set_gate(self, kind: str, name: str, value: dict[str, Any] | None, now: float) -> None:
         brain = self._brain
         before = brain.settings.said_by_operator(kind, name)
         policy = brain.settings.put(kind, name, value)
@@ -216,9 +233,6 @@ class Controls:
             self._core.gates.withdraw(kind, name, now)
         else:
             self._core.gates.declare(kind, name, policy, now)
-        text = None if value is None else msgspec.json.encode(value).decode()
-        brain.batch.settings.append((kind, name, text, now))
-        brain.record(now, "set", subject=f"{kind}:{name}", detail=text or "reset")
 
     def declare(self, kind: str, name: str, value: dict[str, Any], now: float) -> None:
         """What the code of a worker elsewhere declares; it says so again after a restart."""

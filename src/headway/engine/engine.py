@@ -55,7 +55,7 @@ class Engine:
         self.brain = Brain(store, registry, settings, self._clock, self._hands, wake=self._ring,
                            lease_s=lease_s)  # fmt: skip
         self._hands.brain = self.brain
-        self._retention = retention or Retention()
+        self._retention = self.brain.retention = retention or Retention()
         self._stopping = False
         self._hurried = False
         self._idle = False

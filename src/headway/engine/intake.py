@@ -192,7 +192,7 @@ def _obey(brain: Brain, command: Command, now: float) -> None:
     args = msgspec.json.decode(command.args)
     controls = brain.controls
     match command.verb:
-        case "cancel" | "pause" | "resume" | "retry" | "pin":
+        case "cancel" | "pause" | "resume" | "retry" | "pin" | "unpin":
             controls.steer(command.verb, int(command.target), (), now, command.who)
         case "prioritise" | "reschedule":
             controls.steer(command.verb, int(command.target), (args,), now, command.who)

@@ -11,6 +11,8 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from headway.engine.tallies import Reckoning, Tallies
+
 INF = float("inf")
 MAX_NAMES = 200  # of types, lanes and upstreams each; what comes after them is counted as OTHER
 OTHER = "other"
@@ -46,11 +48,14 @@ class Histogram:
         self._counts = [0] * (len(bounds_s) + 1)
         self._sum_s = 0.0
 
-    def add(self, seconds: float) -> None:
+    def add(self, seconds: float) -> int:
+        """Returns where it belongs among the counts."""
         if not 0.0 <= seconds < INF:
             seconds = 0.0  # one wrong number would spoil the sum for ever
-        self._counts[bisect_left(self._bounds_s, seconds)] += 1
+        place = bisect_left(self._bounds_s, seconds)
+        self._counts[place] += 1
         self._sum_s += seconds
+        return place
 
     def read(self) -> Distribution:
         return Distribution(self._bounds_s, tuple(self._counts), self._sum_s)
@@ -97,6 +102,7 @@ class Meters:
         "_submitted",
         "_turns",
         "_waits",
+        "places",
     )
 
     def __init__(self) -> None:
@@ -109,6 +115,7 @@ class Meters:
         self._pushbacks: dict[str, int] = {}
         self._online: dict[tuple[str, str], int] = {}
         self._commits = Histogram(SHORT_BOUNDS_S)
+        self.places = Tallies(len(LONG_BOUNDS_S), MAX_NAMES, OTHER)
 
     # ------------------------------------------------------------------ from the brain's thread
 
@@ -122,14 +129,20 @@ class Meters:
         """A turn was sent and is committed; what lies between is its latency."""
         self._commits.add(seconds)
 
-    def granted(self, lane: str, waited_s: float) -> None:
+    def granted(self, lane: str, waited_s: float, upstream: str = "") -> None:
         waits = self._waits.get(lane)
         if waits is None:
             waits = self._new_lane(lane)
-        waits.add(waited_s)
+        place = self.places.at(lane, upstream)
+        place.started(waits.add(waited_s))
+        place.lane.waiting -= 1
 
-    def slot_granted(self, waited_s: float) -> None:
-        self._slot_waits.add(waited_s)
+    def slot_granted(self, waited_s: float, lane: str = "default", upstream: str = "") -> None:
+        self.places.at(lane, upstream).started(self._slot_waits.add(waited_s))
+
+    def lined_up(self, lane: str, jobs: int = 1) -> None:
+        """So many more jobs wait in this lane; or fewer, if they left it without a grant."""
+        self.places.lane(lane).waiting += jobs
 
     def ended(self, type: str, event: str, run_s: float | None) -> None:
         """An attempt, or with None a job that did not run, has come to its end."""
@@ -175,6 +188,10 @@ class Meters:
         return ends
 
     # ------------------------------------------------------------------ from any thread
+
+    def reckon(self) -> Reckoning:
+        """Upstreams and lanes only, which is cheap enough to be done every other second."""
+        return Reckoning(self._submitted, *self.places.read())
 
     def read(self) -> Reading:
         # A dict is copied in one step, while going through it could meet a new name.

@@ -11,6 +11,7 @@ from headway.core import Outcome, Permit, Ticket, Traffic
 from headway.core.change import Refusal
 from headway.core.kinds import UPSTREAM
 from headway.core.learning import Learning
+from headway.core.outcome import Kind
 
 if TYPE_CHECKING:
     from headway.engine.brain import Brain
@@ -49,7 +50,9 @@ class OnlineDesk:
         )  # fmt: skip
         permit = core.call(ticket, now)
         if isinstance(permit, Refusal):
-            self._brain.meters.online_ended(upstreams[0] if upstreams else "", "refused here")
+            first = upstreams[0] if upstreams else ""
+            self._brain.meters.online_ended(first, "refused here")
+            self._brain.meters.places.at(LANE, first).refused_online()
             return permit
         call.permit = permit
         call.upstream = "" if permit.upstream is None else permit.upstream.name
@@ -65,6 +68,10 @@ class OnlineDesk:
         self._brain.core.finish(call, permit.fence, outcome, now)
         answer = outcome.kind.value if outcome.status is None else str(outcome.status)
         self._brain.meters.online_ended(call.upstream, answer)
+        place = self._brain.meters.places.at(LANE, call.upstream)
+        place.called_online()
+        if outcome.kind is Kind.PUSHBACK:
+            place.pushed_back()
         return True
 
     def _best_first(self, upstreams: tuple[str, ...], now: float) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from headway.core.memory import load as load_gate
 from headway.engine.hands.processes import kill_left_over
 from headway.engine.hands.worker_gates import UNKNOWN_TYPE
 from headway.engine.intake import announce, hold_back, holders, remember
+from headway.engine.retention import KIND as RETENTION
 from headway.store.records import OpenJob
 
 if TYPE_CHECKING:
@@ -70,7 +71,9 @@ def _without_unknown(kind: str, state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load_settings(brain: Brain) -> None:
-    brain.settings.load((kind, name, value) for kind, name, value, _ in brain.store.settings())
+    rows = brain.store.settings()
+    brain.retention.load(rows)
+    brain.settings.load((kind, name, value) for kind, name, value, _ in rows if kind != RETENTION)
     brain.settings.declare_all(brain.policies)
 
 
@@ -94,6 +97,8 @@ def _load_jobs(brain: Brain, now: float) -> None:
             if row.pin is not None:
                 core.replay_pin(ticket, row.pin)
             core.replay(ticket, State(row.state), now, since=row.since)
+            if ticket.state is State.QUEUED:
+                brain.meters.lined_up(ticket.lane)
     finally:
         if collecting:
             gc.enable()

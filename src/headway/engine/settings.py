@@ -53,6 +53,12 @@ class Settings:
         self._layers: dict[tuple[str, str], dict[str, Value]] = {}
         self.foreign = {"server"}  # tables of the same file that are not about gates
 
+    def copy(self) -> Settings:
+        """To try out what would follow from a change, where nobody sees it."""
+        other = Settings()
+        other._layers = dict(self._layers)  # `put` replaces what it changes
+        return other
+
     def declare(self, layer: str, kind: str, name: str, value: Value) -> None:
         """Add to a layer; wrong settings are refused here, before anything has changed."""
         layers = {**self._layers.get((kind, name), {})}
@@ -129,16 +135,15 @@ class Settings:
 
     def behind(self, kind: str, name: str, *, own: bool = True) -> dict[str, Any] | None:
         """The declaration that holds for a name: its own, or the longest pattern that fits."""
-        fitting = [
-            each
-            for each_kind, each in list(self._layers)
-            if each_kind == kind
-            and ((own and each == name) or (each.startswith("*") and name.endswith(each[1:])))
-        ]
-        if not fitting:
+        best = name
+        layers = self._layers.get((kind, name)) if own else None
+        start = 0  # longest suffix first, and `*` at the end
+        while layers is None and start <= len(name):
+            best = "*" + name[start:]
+            layers = self._layers.get((kind, best))
+            start += 1
+        if layers is None:
             return None
-        best = max(fitting, key=lambda each: (each == name, len(each)))
-        layers = self._layers[kind, best]
         value = merged(layers)
         return {
             "value": value,

@@ -58,6 +58,9 @@ class RemoteOrders:
     def _set(self, target: str, value: dict[str, Any] | None) -> None:
         kind, _, name = target.partition(":")
         method = "DELETE" if value is None else "PUT"
+        if kind == "retention":
+            self._client.call(Ask(method, path("retention"), value))
+            return
         self._client.call(Ask(method, path(_noun(kind), name, "settings"), value))
 
     def purge(self, completed_days: float | None, failed_days: float | None) -> Purged:

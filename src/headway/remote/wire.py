@@ -118,6 +118,8 @@ def search(query: Query) -> dict[str, Any]:
     """The parameters of `GET /api/jobs`."""
     if query.below is not None:
         raise BadJob("`below` cannot be said over HTTP; use limit and offset")
+    if query.pinned:
+        raise BadJob("`pinned` cannot be said over HTTP; look at each job instead")
     words = [f"label:{quoted(f'{name}={value}')}" for name, value in query.labels]
     if query.error is not None:
         words.append(f"error:{quoted(query.error)}")

@@ -14,6 +14,9 @@ from typing import TYPE_CHECKING, Any
 from headway.core import IllegalTransition, State
 from headway.core.explain import Explanation
 from headway.core.lifecycle import TERMINAL, Event
+from headway.engine.retention import KIND as RETENTION
+from headway.engine.retention import NAME as JOBS
+from headway.engine.retention import checked as check_retention
 from headway.engine.settings import policy_of
 from headway.errors import EngineStopped, UnknownJob
 from headway.sdk.scheduling import schedule_row
@@ -87,6 +90,10 @@ class Control:
         """To the front of the line, before everybody."""
         return self._job("pin", job)
 
+    def unpin(self, job: int) -> str:
+        """Back to the place that it would have without its pin, if it has one."""
+        return self._job("unpin", job)
+
     def prioritise(self, job: int, priority: int) -> str:
         return self._job("prioritise", job, priority)
 
@@ -148,10 +155,13 @@ class Control:
 
     def set(self, target: str, **settings: Any) -> None:
         """What an operator sets at run time wins over code, file and environment, and is kept:
-        `app.set("lane:default", limit=4)`.
+        `app.set("lane:default", limit=4)`, `app.set("retention:jobs", failed_days=90)`.
         """
         kind, _, name = target.partition(":")
-        policy_of(kind, settings, name)
+        if target == f"{RETENTION}:{JOBS}":
+            check_retention(settings)
+        else:
+            policy_of(kind, settings, name)
         self._order("set", target, settings, lambda c, now: c.set(kind, name, settings, now))
 
     def reset(self, target: str) -> None:
@@ -192,6 +202,8 @@ class Control:
         """Remove what is older than this now, instead of at 02:00."""
         if self.remote is not None:
             return self.remote.purge(completed_days, failed_days)
+        if self.engine is None:
+            self.retention.load(self.store.settings())  # an operator may have said so elsewhere
         total = Purged(0, 0, 0)
         while True:
             chunk = self.retention.purge_chunk(

@@ -76,6 +76,8 @@ def where(query: Query, words: Words) -> tuple[str, list[Any]] | None:
         also(words.at_upstream, query.upstream, query.upstream)
     if query.error is not None:
         also(words.says, query.error)
+    if query.pinned:
+        also("pin is not null")
     if query.ids is not None:
         also(f"id {words.among}", words.many(filter(is_number, query.ids)))
     if query.below is not None:

@@ -12,6 +12,7 @@ from headway.store.records import (
     BatchRow,
     Command,
     Event,
+    Failures,
     Job,
     Progress,
     Query,
@@ -31,6 +32,7 @@ def query(name: str) -> str:
 JOB = query("job")
 JOBS = JOB.partition(" where ")[0]
 STATS = query("stats")
+FAILURES = query("failures")
 EVENT = "select id, at, job, event, before, after, fence, detail, subject, who from events"
 TRAIL = query("trail")
 BATCH = "select id, created_at, label, tenant from batches"
@@ -186,6 +188,12 @@ class Looker(ABC):
         if tenant is not None and not is_text(tenant):
             return []
         return sorted(TypeStats._make(row) for row in self.rows(STATS, (since, tenant)))
+
+    def failures(self, since: float, tenant: str | None = None) -> list[Failures]:
+        """What has failed since then, of all or of one tenant; the most frequent types first."""
+        if tenant is not None and not is_text(tenant):
+            return []
+        return [Failures._make(row) for row in self.rows(FAILURES, (since, tenant))]
 
     # ------------------------------------------------------------------ the trail
 

@@ -268,6 +268,16 @@ class TypeStats(NamedTuple):
     mean_wait_s: float | None
 
 
+class Failures(NamedTuple):
+    """Jobs of one type that have failed."""
+
+    type: str
+    many: int
+    first_at: float
+    last: int  # the newest of them,
+    error: str | None  # and what went wrong with it
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """Which jobs to list. What is None does not matter, and times are from `after` on and below
@@ -284,6 +294,7 @@ class Query:
     upstream: str | None = None  # the one that was granted, or one that may be
     error: str | None = None  # is somewhere in the error; A to Z and a to z are the same
     labels: tuple[tuple[str, str], ...] = ()  # it has all of them
+    pinned: bool = False  # only what was put to the front; False: whatever
     created_after: float | None = None
     created_before: float | None = None
     finished_after: float | None = None

@@ -84,6 +84,7 @@ class VirtualEngine:
             rng=Random(seed), net_s=INF,
         )  # fmt: skip
         hands.brain = self.brain
+        self.brain.retention = app.retention
         for prepare in app.preparing:
             prepare(self.brain)
         if app.slot_profile is not None:

@@ -14,6 +14,7 @@ from headway.api.bodies import (
     MAX_ID,
     WHOLE,
     Body,
+    Id,
     JobBody,
     Moment,
     Name,
@@ -23,7 +24,7 @@ from headway.api.bodies import (
     new_job,
     stamp,
 )
-from headway.api.bulk import ACTIONS, Bulk
+from headway.api.bulk import ACTIONS, MOST_NAMED, Bulk
 from headway.api.problems import Problem, documented
 from headway.api.quick import read, whose
 from headway.api.search import states_of
@@ -150,12 +151,17 @@ def list_jobs(
 
 
 class BulkBody(Body):
-    """The same to all jobs that a search finds. Nothing happens in a dry run."""
+    """The same to all jobs that a search finds, or that are named. Nothing happens in a dry run."""
 
     action: str = Field(
         json_schema_extra={"enum": list(ACTIONS)}, max_length=20, description="What to do."
     )
-    q: str = Field(max_length=1_000, description="As in `GET /api/jobs?q=`; may not be empty.")
+    q: str | None = Field(
+        None, max_length=1_000, description="As in `GET /api/jobs?q=`; may not be empty."
+    )
+    ids: list[Id] | None = Field(
+        None, max_length=MOST_NAMED, description="Instead of `q`: the numbers of the jobs."
+    )
     dry_run: bool = Field(True, description="Only say what would be done.")
     expected: Annotated[int, Field(ge=0, le=MAX_ID), WHOLE] | None = Field(
         None, description="Do nothing unless exactly so many jobs are matched."
@@ -172,9 +178,13 @@ class BulkBody(Body):
 )
 def bulk(body: BulkBody, site: TheSite, principal: Operator) -> Response:
     """Ask with `dry_run` first: it says how many jobs would be touched. Then send the number as
-    `expected`, so that nothing happens if others match meanwhile.
+    `expected`, so that nothing happens if others match meanwhile. To undo it, send `touched` of the
+    answer as `ids` with the opposite: resume after pause, retry after cancel, unpin after pin.
     """
-    return Reply(Bulk(site, principal).run(body.action, body.q, body.dry_run, body.expected,
+    which = body.ids if body.q is None else body.q
+    if which is None or (body.q is not None and body.ids is not None):
+        raise Problem(422, "name the jobs either by q or by ids", kind="bad-search")
+    return Reply(Bulk(site, principal).run(body.action, which, body.dry_run, body.expected,
                                            body.priority))  # fmt: skip
 
 
@@ -323,6 +333,7 @@ _verb("pause", "Set a job aside")
 _verb("resume", "Let a paused job go on")
 _verb("retry", "A new round of attempts for a job that failed or was cancelled")
 _verb("pin", "Put a job to the front, before everybody")
+_verb("unpin", "Put a pinned job back to the place that it would have without the pin")
 
 
 class PriorityBody(Body):

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
+from headway.api.attention import Attention
 from headway.api.bodies import reserve
 from headway.api.config import Config
 from headway.api.metrics import Counts
 from headway.api.site import Site
 from headway.api.turns import in_turn
+from headway.apps.channels.attention import attention
 from headway.apps.channels.batches import jobs as batch_jobs
 from headway.apps.channels.batches.files import Files
 from headway.apps.channels.batches.life import Batches
@@ -85,6 +87,11 @@ class Channels:
 
     def counts(self) -> Iterable[Counts]:
         return self.billing.counts()
+
+    def attention(self, tenant: str | None, now: float) -> Iterable[Attention]:
+        if self.site.app.engine is None:
+            return ()  # nothing is known here of keys that are refused, or of what is spent
+        return attention(self.directory, self.budgets, tenant, now)
 
     def serve(self, site: Site) -> None:
         self.site = site

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from fastapi import APIRouter
 
+from headway.api.attention import Attention
 from headway.api.bodies import reserve
 from headway.api.config import Config
 from headway.api.metrics import Counts
@@ -14,6 +15,7 @@ from headway.api.site import Site
 from headway.api.tokens import reserve_tenants
 from headway.apps.feeds import applying, filling, importing, refreshing, tidying
 from headway.apps.feeds.applying import APPLY, Applier
+from headway.apps.feeds.attention import FeedAttention
 from headway.apps.feeds.counting import Counting
 from headway.apps.feeds.filling import Filler
 from headway.apps.feeds.greader import editing, login, reading
@@ -55,6 +57,7 @@ class Feeds:
         self.store = store
         self.register = Register(store)
         self.counting = Counting(self.register)
+        self.attentive = FeedAttention(self.register)
         self.ruling = Ruling(store)
         self.rules = self.ruling.active
         allowed = Allowed(config.outbound_allow)
@@ -98,6 +101,9 @@ class Feeds:
 
     def counts(self) -> Iterable[Counts]:
         return self.counting.counts()
+
+    def attention(self, tenant: str | None, now: float) -> Iterable[Attention]:
+        return self.attentive.attention(tenant)
 
     def serve(self, site: Site) -> None:
         self.site = site

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from fastapi import APIRouter
 
+from headway.api.attention import Attention
 from headway.api.bodies import reserve
 from headway.api.config import Config
 from headway.api.metrics import Counts
@@ -24,6 +25,7 @@ from headway.apps.media.accounts.cookie_file import sweep
 from headway.apps.media.accounts.notifying import Notifier, Sign
 from headway.apps.media.accounts.register import Accounts
 from headway.apps.media.accounts.schedule import COUNTED_FOR
+from headway.apps.media.attention import ArchiveAttention
 from headway.apps.media.counting import Counter, Looker
 from headway.apps.media.downloading import Downloader
 from headway.apps.media.healing import heal
@@ -134,6 +136,7 @@ class Media:
         self.reconciler = Reconciler(store, self.register, self.library, in_thread)
         self.podcasts = Podcasts(store, self.register)
         self.tally = Tally(store, self.register, self.accounts)
+        self.attentive = ArchiveAttention(store, self.accounts, self.tally, self.library)
         self._register_jobs(app)
         app.settings.declare("code", "tool", YT_DLP, {"limit": self.settings.at_once})
         app.settings.declare("code", "lane", LANE, {})
@@ -188,6 +191,9 @@ class Media:
 
     def counts(self) -> Iterable[Counts]:
         return self.tally.counts(self.site.now()) if self.is_on else ()
+
+    def attention(self, tenant: str | None, now: float) -> Iterable[Attention]:
+        return self.attentive.attention(tenant, now) if self.is_on else ()
 
     def serve(self, site: Site) -> None:
         self.site = site

@@ -184,7 +184,9 @@ class SlotDesk(Holding):
         if session.wish.kind == OWN:
             self.own[permit.fence] = None
         self.counted[session.wish.kind].granted += 1
-        self.brain.meters.slot_granted(now - session.created_at)
+        self.brain.meters.slot_granted(
+            now - session.created_at, session.wish.lane, session.upstream or ""
+        )
         self.write(session)
 
     def _unclaim(self, session: Session, permit: Permit, now: float) -> None:

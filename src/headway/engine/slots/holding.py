@@ -32,7 +32,17 @@ class Holding(Standing):
         if self.core.finish(session, session.fence, outcome, now) is None:
             session.late = "released"
             return False
+        self._count(session, outcome.kind)
         return True
+
+    def _count(self, session: Session, kind: Kind) -> None:
+        place = self.brain.meters.places.at(session.wish.lane, session.upstream or "")
+        if kind is Kind.OK:
+            place.completed()
+        elif kind is Kind.PUSHBACK:
+            place.pushed_back()
+        elif kind is Kind.FAILED:
+            place.failed()
 
     def renew(
         self, session: Session, fence: int, lease_s: float | None, now: float
@@ -71,6 +81,7 @@ class Holding(Standing):
             gates.report(permit.upstream.name, outcome, now)
             if outcome.kind is Kind.PUSHBACK:
                 gates.push_back(permit, outcome, now)
+                self._count(session, outcome.kind)
             elif outcome.kind is Kind.OK:
                 gates.answered(permit)
         return True

@@ -17,7 +17,7 @@ from headway.core.memory import Address, gate_at
 from headway.core.memory import load as load_gate
 from headway.core.recurrence import duration_s
 from headway.engine.hands.worker_gates import WorkerPolicies
-from headway.engine.settings import Value, policy_of
+from headway.engine.settings import Settings, Value, policy_of
 from headway.engine.slots.lobby import Lobby
 from headway.engine.slots.terms import Weighting
 
@@ -188,18 +188,21 @@ class Hosts:
         has changed since then, it goes first, for it has the limits.
         """
         try:
-            return policy_of(UPSTREAM, self._value(name), name)
+            return policy_of(UPSTREAM, self.value(name), name)
         except ValueError as error:
             logger.warning("what is set for %s does not go with its profile: %s", name, error)
             return policy_of(UPSTREAM, self.profiles[name], name)
 
-    def check(self) -> None:
-        """ValueError: what is declared now does not go with the profile of some host."""
+    def check(self, settings: Settings | None = None) -> None:
+        """ValueError: what is declared now, or in these settings, does not go with the profile of
+        some host.
+        """
         for name in self.profiles:
-            policy_of(UPSTREAM, self._value(name), name)
+            policy_of(UPSTREAM, self.value(name, settings), name)
 
-    def _value(self, name: str) -> Value:
-        behind = self._brain.settings.behind(UPSTREAM, name)
+    def value(self, name: str, settings: Settings | None = None) -> Value:
+        """What holds for a host, by the settings of now or by these."""
+        behind = (settings or self._brain.settings).behind(UPSTREAM, name)
         declared = {} if behind is None else behind["value"]
         if behind is not None and behind["declared_as"] == "*":
             return {**declared, **self.profiles[name]}

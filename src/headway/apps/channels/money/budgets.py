@@ -117,6 +117,10 @@ class Budgets:
     def tenants(self) -> list[str]:
         return sorted(self._budgets)
 
+    def spent(self, tenant: str, now: float) -> list[tuple[Budget, int]]:
+        """Each budget of a tenant, and what is spent of it, in billionths."""
+        return [(each, self._spent_now(each, now)) for each in self._budgets.get(tenant, ())]
+
     def view(self, tenant: str, now: float) -> list[dict[str, Any]]:
         """Each budget of a tenant with what is spent."""
         return [self._view(budget, now) for budget in self._budgets.get(tenant, ())]
