@@ -18,7 +18,7 @@ from tests.cli.kit import Cli, without_headway
 
 INSTALLED = [str(Path(sysconfig.get_path("scripts")) / "headway")]
 AS_MODULE = [sys.executable, "-m", "headway"]
-STAYING = ("serve", "worker")  # which print no data
+STAYING = ("demo", "serve", "worker")  # which print no data
 
 both_ways = pytest.mark.parametrize("command", [INSTALLED, AS_MODULE], ids=["script", "module"])
 
@@ -115,7 +115,7 @@ def test_every_command_has_help_and_answers_programs(bare: Cli, words: tuple[str
 
 def test_the_commands_are_those_of_the_issue() -> None:
     expected = {
-        ("jobs",): "ls show explain cancel retry pause resume prioritize pin add logs wait",
+        ("jobs",): "ls show explain cancel retry pause resume prioritize pin unpin add logs wait",
         ("lanes",): "ls show pause resume close open set reset",
         ("upstreams",): "ls show pause resume close open set reset",
         ("schedules",): "ls show add pause resume rm",

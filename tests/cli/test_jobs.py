@@ -113,6 +113,7 @@ def test_a_job_is_paused_resumed_pinned_prioritised_cancelled_and_retried(cli: C
     assert cli("jobs", "pause", id).out == f"job {id} is paused\n"
     assert cli("jobs", "resume", id).code == 0
     assert cli.json("jobs", "pin", id)["pinned"] is True
+    assert cli.json("jobs", "unpin", id)["pinned"] is False
     assert cli.json("jobs", "prioritize", "1", id)["priority"] == 1
     assert cli("jobs", "cancel", id).out == f"job {id} is cancelled\n"
     assert cli.json("jobs", "retry", id)["status"] in ("pending", "queued")

@@ -31,6 +31,18 @@ def test_a_schedule_is_made_paused_resumed_and_removed(cli: Cli) -> None:
     assert f"there is no schedule '{name}'" in cli.refuses("schedules", "rm", name)
 
 
+def test_what_needs_attention_in_words(cli: Cli) -> None:
+    name = new_name()
+    cli.json("schedules", "add", name, "greet", "name=Ann", "--every", "1h")
+    cli.json("schedules", "pause", name)
+    cli("upstreams", "close", f"{name}.example", "--for", "15m", "--why", "they move house")
+
+    assert cli("attention").code == 0
+    found = {each["subject"]["name"]: each for each in cli.json("attention")["items"]}
+    assert found[name]["kind"] == "schedule_paused"
+    assert "they move house" in found[f"{name}.example"]["text"]
+
+
 def test_a_schedule_by_the_calendar(cli: Cli) -> None:
     name = new_name()
     made = cli.json(

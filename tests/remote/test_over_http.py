@@ -153,6 +153,8 @@ def test_following_and_steering(app: App) -> None:
     assert first.row().priority == 1
     assert app.pin(first.id) == "pending"
     assert first.row().pin is not None
+    assert app.unpin(first.id) == "pending"
+    assert first.row().pin is None
     at = app.now() + 7_200
     assert app.reschedule(first.id, at) == "pending"
     assert first.row().not_before == pytest.approx(at, abs=0.001)

@@ -16,8 +16,10 @@ from headway.cli import (
     archive_checks,  # noqa: F401 - likewise
     archive_doing,  # noqa: F401 - likewise
     archive_items,  # noqa: F401 - likewise
+    attention,
     batches,
     channels,
+    demo,
     doctor,
     events,
     exporting,
@@ -52,9 +54,11 @@ RUN, LOOK, STEER, KEEP = "Run", "Look", "Look and steer", "Keep"
 
 app.command("serve", rich_help_panel=RUN)(serving.serve)
 app.command("worker", rich_help_panel=RUN)(serving.worker)
+app.command("demo", rich_help_panel=RUN)(demo.demo)
 app.command("top", rich_help_panel=LOOK)(top.top)
 app.command("events", rich_help_panel=LOOK)(events.events)
 app.command("audit", rich_help_panel=LOOK)(events.audit)
+app.command("attention", rich_help_panel=LOOK)(attention.attention)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
 app.command("costs", rich_help_panel=LOOK)(channels.costs)
 for group in (
