@@ -51,7 +51,15 @@ export function render(value, place) {
     part = new ChildPart(place.firstChild);
     roots.set(place, part);
   }
-  part.set(value);
+  const focused = document.activeElement;
+  try {
+    part.set(value);
+  } catch (error) {
+    roots.delete(place); // what is half done cannot be gone on with: the next one begins anew
+    throw error;
+  }
+  // What moves within the document loses the focus on its way.
+  if (document.activeElement === document.body && focused !== document.body && focused?.isConnected) focused.focus({ preventScroll: true });
 }
 
 /** Made at once, for those who keep the node and change it themselves. */
@@ -213,6 +221,7 @@ function textOf(value) {
 
 /** Keeps `javascript:` and its like out of links. */
 function leadsToWeb(address) {
+  if (typeof address === "string" && address.startsWith("#")) return true; // most are, and a URL takes time to read
   try {
     return ["http:", "https:"].includes(new URL(address, location.href).protocol);
   } catch {

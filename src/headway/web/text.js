@@ -37,8 +37,10 @@ export function text(key, values = {}) {
   return form.replaceAll(/\{(\w+)\}/g, (whole, name) => shown(values[name]) ?? whole);
 }
 
+const numbers = Object.fromEntries(LANGUAGES.map((each) => [each, new Intl.NumberFormat(each)]));
+
 function shown(value) {
-  return typeof value === "number" ? new Intl.NumberFormat(current).format(value) : value;
+  return typeof value === "number" ? numbers[current].format(value) : value;
 }
 
 /** An element that shows the text, and follows the language from then on. */

@@ -14,7 +14,8 @@ from headway.apps.media.model import State
 from headway.apps.media.register import Register
 from headway.store import Store
 
-FRESH_S = 60.0  # counting reads all items
+FRESH_S = 2.0  # people watch these numbers
+SHARE = 30.0  # counting reads all items: of the time, one in so many at most is spent on it
 
 
 class Tally:
@@ -27,15 +28,15 @@ class Tally:
         self._known: tuple[dict[str, int], int] = ({}, 0)
 
     def numbers(self) -> tuple[dict[str, int], int]:
-        """Items by their state, and bytes on disk, of everybody. A minute old at most, and older
-        while counting takes long. From any thread; one at a time counts.
+        """Items by their state, and bytes on disk, of everybody. Two seconds old at most, and
+        older where counting takes long. From any thread; one at a time counts.
         """
         with self._lock:
             began = monotonic()
             if began >= self._until:
                 self._known = numbers(self._store, Part())
                 now = monotonic()
-                self._until = now + max(FRESH_S, 10.0 * (now - began))
+                self._until = now + max(FRESH_S, SHARE * (now - began))
             return self._known
 
     def accounts(self, now: float) -> dict[str, Counter[str]]:

@@ -191,7 +191,7 @@ export const CALLS = {
   makePodcast: "POST /api/subscriptions/{id}/podcast",
   removePodcast: "DELETE /api/subscriptions/{id}/podcast",
   getHistory: "GET /api/history",
-  listAttention: "GET /api/attention",
+  getAttention: "GET /api/attention",
   getRetention: "GET /api/retention",
   setRetention: "PUT /api/retention",
   resetRetention: "DELETE /api/retention",

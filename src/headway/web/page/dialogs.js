@@ -113,7 +113,7 @@ export function askForm({ title, about = null, fields, submit, send, preview = n
         </div>
       </form>`;
     },
-  });
+  }).finally(() => clearTimeout(timer));
 }
 
 function valuesOf(fields) {

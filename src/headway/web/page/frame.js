@@ -31,12 +31,17 @@ const SHARE = 4; // of the time at most one in so many is spent on asking
 let current = null;
 let place = null;
 let told = () => {};
+let ready = null;
 let frameAsked = false;
 
-/** `element` is filled; `changed(view)` is called after each drawing. */
-export function startFrame(element, changed) {
+/**
+ * `element` is filled; `changed(view)` is called after each drawing. Nothing is asked for before
+ * `knowing` is over: what to ask depends on who is looking.
+ */
+export function startFrame(element, changed, knowing) {
   place = element;
   told = changed;
+  ready = knowing;
   addEventListener("hashchange", open);
   listen((news) => current?.hear(news));
   document.addEventListener("visibilitychange", () => document.hidden || current?.refresh());
@@ -68,7 +73,12 @@ async function open() {
 
 function draw() {
   if (!current) return;
-  render(current.drawn(), place);
+  try {
+    render(current.drawn(), place);
+  } catch (error) {
+    console.error(error);
+    render(problemNotice({ status: 500, message: text("frame.broken") }, () => location.reload()), place);
+  }
   told(current);
 }
 
@@ -95,7 +105,7 @@ class Opened {
   async begin() {
     try {
       if (!known(this.name)) throw new Error("unknown");
-      const [{ screen }] = await Promise.all([import(`./screens/${this.name}.js`), this.#style()]);
+      const [{ screen }] = await Promise.all([import(`./screens/${this.name}.js`), this.#style(), ready]);
       addWords(screen.words ?? {});
       this.screen = screen;
     } catch (error) {

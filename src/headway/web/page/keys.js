@@ -67,6 +67,13 @@ function move(by) {
   return rows.length > 0;
 }
 
+/** What the screen that is open does at a key. */
+function ownCommands() {
+  const opened = view();
+  const commands = opened?.complete ? (opened.screen?.commands?.(opened) ?? []) : [];
+  return commands.filter(({ keys }) => keys);
+}
+
 function showKeys() {
   const rows = [
     [["Ctrl K"], text("keys.palette")],
@@ -76,6 +83,7 @@ function showKeys() {
     [["Esc"], text("keys.back")],
     [["R"], text("keys.refresh")],
     [["?"], text("keys.help")],
+    ...ownCommands().map(({ keys, label }) => [[keys], label]),
     ...SCREENS.map(({ name, key }) => [["g", key], text("keys.go", { name: text(`nav.${name}`) })]),
   ];
   openDialog({

@@ -41,7 +41,7 @@ async function begin() {
   listen(hear);
   startListening();
   startKeys();
-  startFrame(byId("page-content"), shown);
+  startFrame(byId("page-content"), shown, session);
   await session;
   drawShell();
   update();

@@ -41,7 +41,11 @@ export class Stream {
       } catch {
         // Whatever it was: it is tried again.
       }
-      if (closed.aborted || this.state === "out" || this.state === "forbidden") return;
+      if (closed.aborted) return;
+      if (this.state === "out" || this.state === "forbidden") {
+        this.closing = null; // whoever comes later may have logged in
+        return;
+      }
       this.#say("lost");
       await new Promise((resolve) => setTimeout(resolve, wait * (0.75 + Math.random() / 2)));
       wait = Math.min(wait * 2, LATE_MS);

@@ -10,6 +10,7 @@ import { go, link } from "../route.js";
 import { report, say } from "../toasts.js";
 import { openPodcast } from "./archive-podcast.js";
 import { openSettings } from "./archive-settings.js";
+import { state } from "./archive-state.js";
 
 /** Why nothing can be asked for it now; null: it can. */
 export function busyBecause({ busy, paused }) {
@@ -92,7 +93,15 @@ async function remove({ id, name, counts, busy }, view) {
     preview: ({ files }) => html`<p>${text(files ? "archive.remove.deletes" : "archive.remove.keeps", { n, size: bytes(counts.bytes) })}</p>`,
     submit: text("archive.remove.do"),
     danger: true,
-    send: ({ files }) => call("removeSubscription", { id, files }),
+    send: async ({ files }) => {
+      state.removing = id;
+      try {
+        return await call("removeSubscription", { id, files });
+      } catch (error) {
+        state.removing = null;
+        throw error;
+      }
+    },
   });
   if (!gone) return;
   say(text("archive.said.removed", { name, items: count(gone.items_deleted), files: count(gone.files_deleted) }));

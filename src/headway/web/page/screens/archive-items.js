@@ -40,7 +40,7 @@ function head(subscription, view) {
         <dt>${text("archive.read")}</dt><dd>${listed ? when(listed) : text("archive.never")}</dd>
         <dt>${text("archive.next")}</dt><dd>${paused ? text("archive.paused") : next ? when(next) : text("archive.next.hand")}</dd>
         <dt>${text("archive.listed")}</dt><dd>${count(counts.listed)}${counts.gone > 0 ? html` <span class="muted">· ${count(counts.gone)} ${text("archive.gone")}</span>` : null}</dd>
-        <dt>${text("archive.ondisk")}</dt><dd>${bytes(counts.bytes)}</dd>
+        <dt>${text("archive.room")}</dt><dd>${bytes(counts.bytes)}</dd>
       </dl>
     </div>
     <div class="card-body row archive-toolbar">${actionsOf(subscription, view).map(({ label, about, icon: drawing, run, unless, danger }) =>
@@ -82,7 +82,7 @@ function row(item, job, view) {
   const name = title ?? text("archive.item.untitled");
   return html`<tr data-row>
     <th scope="row" class="archive-item"><div>
-      ${thumbnail(id, files)}
+      ${thumbnail(id, files, view.data.archive.library)}
       <span class="archive-what"><a class="clip archive-name" href=${url} target="_blank" rel="noreferrer noopener" title=${name}>${name}</a>
         <span class="clip muted archive-small">${[uploader, gone && text("archive.item.gone")].filter(Boolean).join(" · ")}</span>
         ${job ? progress(name, job) : why(item)}</span>
@@ -95,9 +95,11 @@ function row(item, job, view) {
   </tr>`;
 }
 
-function thumbnail(id, files) {
+/** A library that is away has none to show. */
+function thumbnail(id, files, { status, free_bytes: free }) {
+  const isThere = files?.thumbnail && status !== "gone" && free !== null;
   const hide = (event) => event.target.classList.add("broken");
-  return html`<span class="archive-thumb">${icon("film")}${files?.thumbnail
+  return html`<span class="archive-thumb">${icon("film")}${isThere
     ? html`<img alt="" loading="lazy" decoding="async" src=${addressOfCall("getItemFile", { id, kind: "thumbnail" })} @error=${hide} />`
     : null}</span>`;
 }

@@ -37,7 +37,7 @@ function place({ library: shelf, items, bytes: size, yt_dlp: program, ffmpeg }) 
         <dt>${text("archive.lib.path")}</dt><dd>${shelf.path ? html`<code>${shelf.path}</code>` : html`<span class="muted">${text("archive.lib.path.hidden")}</span>`}</dd>
         <dt>${text("archive.lib.free")}</dt><dd>${bytes(shelf.free_bytes)} <span class="muted">· ${text("archive.figure.free.least", { least: bytes(shelf.min_free_bytes) })}</span></dd>
         <dt>${text("archive.lib.videos")}</dt><dd>${count(items.done)} <span class="muted">· ${bytes(size)}</span></dd>
-        <dt>${text("archive.figure.missing")}</dt><dd class=${items.missing ? "archive-warn" : ""}>${count(items.missing)}</dd>
+        <dt>${text("archive.lib.missing")}</dt><dd class=${items.missing ? "archive-warn" : ""}>${count(items.missing)}</dd>
         <dt>${text("archive.lib.ytdlp")}</dt><dd>${program.version ?? html`<span class="archive-bad">${text("archive.lib.ytdlp.none")}</span>`}</dd>
         <dt>${text("archive.lib.ffmpeg")}</dt><dd>${text(ffmpeg ? "archive.lib.ffmpeg.yes" : "archive.lib.ffmpeg.no")}</dd>
       </dl>
@@ -93,7 +93,7 @@ function report(found) {
     <div class="row"><h2 id="archive-report">${text("archive.lib.report")}</h2><span class="muted numbers">${when(found.at)}</span>
       <span class="push muted archive-small">${!found.refused && (found.dry_run ? text("archive.lib.dry.was") : text("archive.lib.changed", { n: found.changed }))}</span></div>
     ${found.refused && notice("bad", text("archive.lib.refused", { why: found.refused }))}
-    <div class="figures">${numbers.map(([key, value, kind]) => figure({ label: text(`archive.lib.${key}`), value: count(value), kind: value ? kind : "none" }))}</div>
+    <div class="figures archive-report">${numbers.map(([key, value, kind]) => figure({ label: text(`archive.lib.${key}`), value: count(value), kind: value ? kind : "none" }))}</div>
     ${paths("lost", found.lost, ({ path }) => path)}
     ${paths("found", found.found_again, ({ path }) => path)}
     ${paths("resized", found.resized, ({ path, was_bytes: was, size_bytes: size }) => `${path} (${bytes(was)} → ${bytes(size)})`)}

@@ -11,7 +11,7 @@ const USABLE = ["healthy", "unchecked"];
 const LOW = 2; // times what must stay free
 const TOOLS = /^(library|yt-dlp|account:.*)$/;
 
-export function figures({ archive }) {
+export function figures({ archive, waiting }) {
   const { items, library, queue } = archive;
   const isLow = library.free_bytes !== null && library.free_bytes < LOW * library.min_free_bytes;
   const toRequests = (q) => link("requests", { q });
@@ -23,7 +23,7 @@ export function figures({ archive }) {
       about: library.free_bytes === null ? text("archive.figure.unused") : text("archive.figure.free.least", { least: bytes(library.min_free_bytes) }),
     })}
     ${figure({ label: text("archive.figure.running"), value: count(queue.running), kind: queue.running ? "running" : "none", href: toRequests("status:running type:download") })}
-    ${figure({ label: text("archive.figure.waiting"), value: count(queue.waiting), kind: queue.waiting ? "" : "none", href: toRequests("status:waiting type:download") })}
+    ${figure({ label: text("archive.figure.waiting"), value: count(waiting), kind: waiting ? "" : "none", href: toRequests("status:waiting type:download") })}
     ${figure({ label: text("archive.figure.failed"), value: count(items.failed), kind: items.failed ? "failed" : "none", href: link("archive", "failures"), about: items.failed ? text("archive.figure.decide") : null })}
     ${figure({ label: text("archive.figure.missing"), value: count(items.missing), kind: items.missing ? "warn" : "none", href: link("archive", "library"), about: items.missing ? text("archive.figure.again") : null })}
   </div>`;

@@ -39,9 +39,14 @@ function inWords(time) {
   return time.replaceAll(/ ?\b(h|min|s)\b/g, (_, unit) => ` ${UNITS[unit]}`);
 }
 
+/** How many downloads wait. What is planned for later, such as checks of accounts, is not meant. */
+export async function waitingJobs() {
+  return (await call("listJobs", { type: "download", status: "waiting,paused", size: 1 })).total;
+}
+
 export function now(view) {
   const jobs = view.data.running ?? [];
-  const { waiting } = view.data.archive.queue;
+  const waiting = view.data.waiting ?? 0;
   return html`<section class="card" aria-labelledby="archive-now">
     <div class="card-head"><h2 id="archive-now">${text("archive.now")}</h2>
       <span class="muted push archive-small">${waiting > 0 && text("archive.now.waiting", { n: waiting })}</span></div>

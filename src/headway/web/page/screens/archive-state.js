@@ -11,6 +11,7 @@ const MOST = 500; // names that are remembered
 export const state = {
   isOn: null, // whether the server has an archive; null: nobody has asked yet
   isActive: false, // something runs whose progress is shown
+  removing: null, // the subscription that is about to be gone: nobody asks for it any more
   chosen: new Set(), // failures
   look: { dry_run: false, import: false, force: false }, // what the next comparison is to do
 };

@@ -170,6 +170,7 @@ export const MORE_ARCHIVE_WORDS = {
   "archive.lib.status.readonly": ["cannot be written to", "只读"],
   "archive.lib.free": ["Free", "可用空间"],
   "archive.lib.videos": ["Videos", "视频"],
+  "archive.lib.missing": ["Missing", "缺失"],
   "archive.lib.ytdlp": ["yt-dlp", "yt-dlp"],
   "archive.lib.ytdlp.none": ["not installed", "未安装"],
   "archive.lib.ffmpeg": ["ffmpeg", "ffmpeg"],

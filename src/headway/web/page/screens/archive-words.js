@@ -17,11 +17,11 @@ export const ARCHIVE_WORDS = {
   "archive.figure.free": ["free space", "可用空间"],
   "archive.figure.free.least": ["{least} are kept free", "至少保留 {least}"],
   "archive.figure.unused": ["known after the first download", "首次下载后可知"],
-  "archive.figure.waiting": ["waiting", "等待中"],
+  "archive.figure.waiting": ["videos in line", "排队视频"],
   "archive.figure.running": ["running", "运行中"],
   "archive.figure.failed": ["failed", "失败"],
   "archive.figure.missing": ["missing on disk", "文件缺失"],
-  "archive.figure.again": ["can be downloaded again", "可重新下载"],
+  "archive.figure.again": ["can be got again", "可重新下载"],
   "archive.figure.decide": ["need a decision", "需要处理"],
 
   "archive.warn.library.gone": ["The library is not there. Downloads wait, and nothing is changed, until it is back.", "媒体库不可用。恢复之前下载会等待，记录不会被改动。"],
@@ -40,7 +40,7 @@ export const ARCHIVE_WORDS = {
 
   "archive.now": ["Now", "正在进行"],
   "archive.now.nothing": ["Nothing runs now.", "当前没有正在运行的任务。"],
-  "archive.now.waiting": ["{n} request waits for its turn.|{n} requests wait for their turn.", "{n} 个请求在排队。"],
+  "archive.now.waiting": ["{n} video waits for its turn.|{n} videos wait for their turn.", "{n} 个视频在排队。"],
   "archive.now.left": ["{time} left", "剩余 {time}"],
   "archive.now.request": ["request {id}", "请求 {id}"],
   "archive.now.progress": ["Progress of {title}", "{title} 的进度"],
@@ -65,7 +65,8 @@ export const ARCHIVE_WORDS = {
   "archive.skipped": ["skipped", "已跳过"],
   "archive.missing": ["missing", "缺失"],
   "archive.gone": ["gone from the list", "已从列表移除"],
-  "archive.listed": ["in the list", "列表中"],
+  "archive.listed": ["In the list", "列表中"],
+  "archive.room": ["Takes up", "占用空间"],
   "archive.share": [
     "{done} on disk, {pending} pending, {failed} failed, {missing} missing, {skipped} skipped, of {all}",
     "共 {all} 个：已下载 {done}，待下载 {pending}，失败 {failed}，缺失 {missing}，已跳过 {skipped}",
@@ -129,7 +130,6 @@ export const ARCHIVE_WORDS = {
   "archive.remove.keeps": ["{n} video on disk stays where it is ({size}).|{n} videos on disk stay where they are ({size}).", "磁盘上的 {n} 个视频（{size}）保留不动。"],
   "archive.remove.deletes": ["{n} video on disk is deleted for good ({size}).|{n} videos on disk are deleted for good ({size}).", "磁盘上的 {n} 个视频（{size}）将被永久删除。"],
   "archive.remove.do": ["Remove", "移除"],
-  "archive.remove.do.files": ["Remove with files", "连同文件移除"],
 
   "archive.podcast.title": ["Podcast of {name}", "{name} 的播客"],
   "archive.podcast.about": ["An address with a secret in it, for a podcast app: whoever has it can listen, without a login. It has what is on disk, the newest first.", "含密钥的地址，可添加到播客应用：持有者无需登录即可收听。内容为已下载的视频，最新的在前。"],

@@ -11,7 +11,7 @@ import { openAdd } from "./archive-add.js";
 import { askFailures, failures } from "./archive-failures.js";
 import { subscriptionPage } from "./archive-items.js";
 import { askLibrary, library } from "./archive-library.js";
-import { runningJobs } from "./archive-running.js";
+import { runningJobs, waitingJobs } from "./archive-running.js";
 import { state, TYPES } from "./archive-state.js";
 import { subscriptions } from "./archive-subscriptions.js";
 import { MORE_ARCHIVE_WORDS } from "./archive-words-more.js";
@@ -106,9 +106,11 @@ function asks({ path: [part, id], params }) {
       return {
         subscriptions: () => call("listSubscriptions", { q: params.q, page, size: SIZE }),
         running: runningJobs,
-        attention: () => call("listAttention"),
+        waiting: waitingJobs,
+        attention: () => call("getAttention"),
       };
     case "subscription":
+      if (state.removing === Number(id)) return {};
       return {
         subscription: () => call("getSubscription", { id }),
         items: () => call("listSubscriptionItems", { id, state: params.state, q: params.q, page, size: ITEMS }),

@@ -50,7 +50,7 @@ export const screen = {
 
   ask({ params }) {
     if (params.all) return { trail: () => newestTrail(params.before ? Number(params.before) : null) };
-    return { trail: () => call("listAudit", { before: params.before, limit: SIZE }) };
+    return { trail: () => newestAudit(params.before) };
   },
 
   concerns: ({ who, job }, { route }) => !route.params.before && (Boolean(route.params.all) || Boolean(who) || job === null),
@@ -59,7 +59,6 @@ export const screen = {
     const { trail } = view.data;
     const { params } = view.route;
     const items = (trail?.items ?? []).filter((item) => fits(item, params.q));
-    const last = trail?.items.at(-1);
     return html`<div class="row between">
         <div class="segments" role="group" aria-label=${text("audit.view")}>
           <button type="button" aria-pressed=${String(!params.all)} @click=${() => adjust({ all: null, before: null })}>${text("audit.people")}</button>
@@ -71,16 +70,23 @@ export const screen = {
       ${trail?.items.length === 0 && !params.before ? empty({ icon: "scroll", title: text("audit.none"), about: text("audit.none.about") }) : table(items)}
       <nav class="pager" aria-label=${text("pager.pages")}>
         ${button({ label: text("audit.newest"), icon: "left", needs: null, unless: params.before ? null : text("pager.first"), run: () => adjust({ before: null }) })}
-        ${button({ label: text("audit.older"), icon: "right", needs: null, unless: last && trail.items.length === SIZE && last.id > (trail.oldest ?? 1) ? null : text("audit.end"), run: () => adjust({ before: last.id }) })}
+        ${button({ label: text("audit.older"), icon: "right", needs: null, unless: trail?.older ? null : text("audit.end"), run: () => adjust({ before: trail.older }) })}
       </nav>`;
   },
 };
 
+async function newestAudit(before) {
+  const { items } = await call("listAudit", { before, limit: SIZE });
+  return { items, older: items.length === SIZE ? items.at(-1).id : null };
+}
+
 /** The trail is read forwards; its end is what people want to see first. */
 async function newestTrail(before) {
   const end = before ?? (await call("listTrail", { after: 0, limit: 1 })).newest + 1;
-  const trail = await call("listTrail", { after: Math.max(0, end - SIZE - 1), limit: SIZE });
-  return { ...trail, items: trail.items.filter(({ id }) => id < end).reverse() };
+  const begin = Math.max(0, end - SIZE - 1);
+  const trail = await call("listTrail", { after: begin, limit: SIZE });
+  // Some in between may be gone with their jobs, so the number of those found says nothing.
+  return { items: trail.items.filter(({ id }) => id < end).reverse(), older: begin + 1 > trail.oldest ? begin + 1 : null };
 }
 
 function fits(item, q) {

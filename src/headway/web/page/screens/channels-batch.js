@@ -97,7 +97,7 @@ function fileSection(batch) {
   const kinds = [["output", batch.output, batch.output_file_id], ["wrong", batch.wrong, batch.error_file_id], ["input", batch.input, batch.input_file_id]];
   return html`<section><h2>${text("channels.files")}</h2><ul class="batch-files card">${kinds.map(([kind, file, id]) => html`<li><span>${text(`channels.file.${kind}`)}</span>
     ${file
-      ? html`<a class="channel-save" download=${file.filename} href=${addressOfCall("getFileContent", { id: file.id })}>${icon("download")}${file.filename} <span class="muted">${bytes(file.bytes)}</span></a>`
+      ? html`<span class="batch-file"><a class="channel-save" download=${file.filename} href=${addressOfCall("getFileContent", { id: file.id })}>${icon("download")}${file.filename}</a><span class="muted numbers">${bytes(file.bytes)}</span></span>`
       : html`<span class="muted">${text(id ? "channels.file.gone" : isOpen(batch) ? "channels.file.notyet" : "channels.file.none")}</span>`}</li>`)}</ul></section>`;
 }
 

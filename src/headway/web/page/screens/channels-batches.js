@@ -67,7 +67,7 @@ export function batches(view) {
   if (found.data.length === 0 && !after) return first();
   return html`<div class="table-frame"><table class="batch-table">
       <thead><tr><th scope="col">${text("channels.batch")}</th><th scope="col">${text("channels.state")}</th><th scope="col">${text("channels.lines")}</th><th scope="col" class="number">${text("channels.failed")}</th>
-        <th scope="col">${text("channels.made")}</th><th scope="col">${text("channels.left")}</th></tr></thead>
+        <th scope="col">${text("channels.made")}</th><th scope="col">${text("channels.left.or")}</th></tr></thead>
       <tbody>${each(found.data, ({ id }) => id, batchRow)}</tbody></table></div>
     <nav class="pager" aria-label=${text("pager.pages")}>
       ${after && button({ label: text("channels.newest"), icon: "left", needs: null, run: () => adjust({ after: null }) })}

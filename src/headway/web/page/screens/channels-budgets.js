@@ -30,7 +30,7 @@ function budgetRow(budget, view) {
   const share = Number(amount) > 0 ? Number(spent) / Number(amount) : 1;
   const name = tenant || text("upstreams.nobody");
   const label = text("channels.budget.share", { tenant: name, share: percent(share) });
-  return html`<tr data-row><th scope="row">${name} <span class="muted">${text(`channels.period.${period}`)}</span></th>
+  return html`<tr data-row><th scope="row">${name} <span class="muted budget-period">${text(`channels.period.${period}`)}</span></th>
     <td><span class="channel-budget"><span class="numbers" title=${`${spent} / ${amount} ${currency}`}>${money(Number(spent), currency)} / ${money(Number(amount), currency)}</span>
       ${bar(share, label, usedUp ? "bad" : share >= NEARLY ? "warn" : "")}</span>${usedUp && badge("bad", text("channels.budget.up"))}</td>
     <td class="tight numbers">${anew ? countdown(anew) : html`<span class="muted">${text("channels.budget.never")}</span>`}</td>

@@ -147,7 +147,7 @@ function named(row, by) {
 
 function billSection(bills, params) {
   return html`<section><h2>${text("channels.bills")}</h2>
-    ${bills.total === 0 ? html`<p class="muted">${text("channels.costs.nospan")}</p>` : html`<div class="table-frame"><table>
+    ${bills.total === 0 ? html`<p class="muted">${text("channels.costs.nospan")}</p>` : html`<div class="table-frame"><table class="bill-table">
       <thead><tr><th scope="col">${text("channels.when")}</th><th scope="col">${text("channels.by.tenant")}</th><th scope="col">${text("channels.by.channel")}</th><th scope="col">${text("channels.by.kind")}</th>
         <th scope="col" class="number">${text("channels.tokens.in")}</th><th scope="col" class="number">${text("channels.tokens.out")}</th><th scope="col" class="number">${text("channels.cost")}</th></tr></thead>
       <tbody>${each(bills.items, ({ id }) => id, billRow)}</tbody></table></div>`}

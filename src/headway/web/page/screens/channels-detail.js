@@ -22,7 +22,7 @@ export function detail(view) {
   if (!channel) return problemNotice(view.errors.channel ?? { status: 403, message: text("channels.tenant") }, view.refresh);
   return html`${head(channel, capacity, view)}
     ${capacity && html`<div class="card channel-whole ${stateOf(channel, capacity)}">
-      <div class="row between"><span class="channel-limit">${limitWords(capacity)}</span>${keyToShares()}</div>
+      <div class="row between"><span class="channel-limit">${limitWords(capacity)}</span>${keyToShares(capacity.threshold > 0)}</div>
       ${shares(capacity)}
       ${idleLine(channel, capacity)}
       ${numbers(capacity, view.data.spent, channel)}
@@ -162,7 +162,7 @@ function settingsSection(channel, capacity) {
     ${pair(text("channels.form.tpm"), channel.tpm && count(channel.tpm))}
     ${pair(text("channels.form.max_concurrency"), most && html`<span class="numbers">${count(inUse)} / ${count(most)}</span> ${bar(inUse / most, text("channels.form.max_concurrency"))}`)}
     ${pair(text("channels.form.max_concurrency_per_tenant"), channel.max_concurrency_per_tenant && count(channel.max_concurrency_per_tenant))}
-    ${pair(text("channels.form.timeout"), duration(channel.timeout_s))}
+    ${pair(text("channels.timeout"), duration(channel.timeout_s))}
     ${pair(text("channels.source"), text(`channels.source.${channel.source}`))}
     ${pair(text("channels.updated"), when(channel.updated_at))}
   </dl></div></section>`;

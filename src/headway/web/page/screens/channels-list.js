@@ -60,7 +60,7 @@ export function channels(view) {
   return html`<div class="row between">
       ${found.all.length > FILTER_ABOVE || q ? html`<input type="search" class="channel-filter" data-filter aria-label=${text("channels.filter")} placeholder=${text("channels.filter")}
         autocomplete="off" spellcheck="false" .value=${q} @input=${(event) => adjust({ q: event.target.value, page: null })} />` : html`<span></span>`}
-      ${keyToShares()}
+      ${keyToShares(found.items.some(({ capacity }) => capacity?.threshold > 0))}
     </div>
     <div class="channel-cards">${each(found.items, ({ channel }) => channel.code, (one) => card(one, today, view))}</div>
     ${found.total === 0 && html`<p class="muted" role="status">${text("channels.nomatch", { q })}</p>`}
@@ -75,9 +75,9 @@ function first(view) {
   });
 }
 
-export function keyToShares() {
-  return html`<ul class="legend">${["online", "queued", "free"].map((kind) => html`<li><i class="share-key ${kind}"></i>${text(`channels.share.${kind}`)}</li>`)}
-    <li><i class="share-key mark"></i>${text("channels.share.threshold")}</li></ul>`;
+/** `kept`: some of it is kept free, which has a mark of its own. */
+export function keyToShares(kept) {
+  return html`<ul class="legend">${["online", "queued", "free", ...(kept ? ["threshold"] : [])].map((kind) => html`<li><i class="share-key ${kind}"></i>${text(`channels.share.${kind}`)}</li>`)}</ul>`;
 }
 
 function card({ channel, capacity }, today, view) {

@@ -10,7 +10,7 @@ import { changeFeed, feedBusy, feedHere, feedsOf, intervalText, markAllRead, ref
 import { here, placeOf } from "./feeds-state.js";
 import { byTitle, foldersOf, isBelow, isInTrouble, unreadOf } from "./feeds-tree.js";
 
-const KEYS = [["j", "k", "feeds.key.move"], ["m", "feeds.key.read"], ["s", "feeds.key.star"], ["o", "feeds.key.open"], ["r", "feeds.key.refresh"], ["a", "feeds.key.add"], ["Shift A", "feeds.key.all"], ["/", "feeds.key.search"]];
+const KEYS = [["j", "k", "feeds.key.move"], ["n", "p", "feeds.key.pass"], ["m", "feeds.key.read"], ["s", "feeds.key.star"], ["o", "feeds.key.open"], ["r", "feeds.key.refresh"], ["a", "feeds.key.add"], ["Shift A", "feeds.key.all"], ["/", "feeds.key.search"]];
 const KINDS = { ok: "good", new: "blue", error: "bad", gone: "bad", moved: "warn", paused: "paused" };
 
 export function aboutPane(view) {

@@ -9,7 +9,7 @@ import { go, link } from "../route.js";
 import { say } from "../toasts.js";
 import { badge, when } from "../parts.js";
 import { feedsOf, folderNames, intervals } from "./feeds-manage.js";
-import { placeOf } from "./feeds-state.js";
+import { placeOf, renew } from "./feeds-state.js";
 
 const ITEMS = 5;
 
@@ -144,11 +144,11 @@ async function subscribe(asked) {
     const undo = async () => {
       await call("removeFeed", { id: made.id });
       go(link("feeds"));
-      asked.view.refresh();
+      renew(asked.view);
     };
     say(text("feeds.added", { name: asked.preview?.title ?? made.title }), { undo });
     go(link("feeds", "feed", made.id));
-    asked.view.refresh();
+    renew(asked.view);
   } catch (error) {
     asked.error = error;
   }

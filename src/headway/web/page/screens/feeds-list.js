@@ -110,6 +110,16 @@ export async function step(view, by) {
   requestAnimationFrame(() => document.querySelector(`[data-article="${item.id}"]`)?.scrollIntoView({ block: "nearest" }));
 }
 
+/** The focus moves along the list; nothing is opened. */
+export function pass(by) {
+  const rows = [...document.querySelectorAll(".story")];
+  const focused = rows.findIndex((row) => row.contains(document.activeElement));
+  const at = focused < 0 ? rows.findIndex((row) => row.matches(".current")) : focused;
+  const row = rows[Math.max(0, Math.min(rows.length - 1, at + by))];
+  row?.querySelector("a").focus();
+  row?.scrollIntoView({ block: "nearest" });
+}
+
 function nothing(view) {
   const { route } = view;
   const waits = (view.data.feeds?.feeds ?? []).some(({ status }) => status === "new");

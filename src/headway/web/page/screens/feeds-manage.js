@@ -8,7 +8,7 @@ import { count, duration } from "../format.js";
 import { go, link } from "../route.js";
 import { say } from "../toasts.js";
 import { refreshMany } from "./feeds-rounds.js";
-import { filtersOf, placeOf, state } from "./feeds-state.js";
+import { filtersOf, placeOf, renew, state } from "./feeds-state.js";
 import { foldersOf, isBelow } from "./feeds-tree.js";
 
 const MINUTES = [5, 15, 30, 60, 180, 360, 720, 1440, 10_080];
@@ -54,6 +54,7 @@ export function feedBusy(feed) {
 export function refreshUnless(view) {
   const feed = feedHere(view);
   if (feed) return feedBusy(feed);
+  if (placeOf(view.route).kind === "feed") return text("feeds.feed.gone");
   if (feedsOf(view).length === 0) return text("feeds.refresh.none");
   return view.data.rounds?.items.some(({ status, kind }) => status === "running" && kind === "refresh") ? text("feeds.round.running") : null;
 }
@@ -61,7 +62,7 @@ export function refreshUnless(view) {
 export async function refreshFeed(view, feed) {
   const said = await call("scheduleFeed", {}, { body: { feed_id: feed.id, force_immediate: true } });
   say(said.reason ?? text(`feeds.asked.${said.status}`, { name: feed.title }), { kind: said.reason ? "warn" : "good" });
-  view.refresh();
+  renew(view);
 }
 
 export function refreshHere(view) {
@@ -82,10 +83,10 @@ async function change(view, feed, changes, said) {
   const back = Object.fromEntries(Object.keys(changes).map((name) => [name, before[name]]));
   const undo = async () => {
     await call("changeFeed", { id: feed.id }, { body: back });
-    view.refresh();
+    renew(view);
   };
   say(said, { undo });
-  view.refresh();
+  renew(view);
 }
 
 export function togglePaused(view, feed) {
@@ -124,7 +125,7 @@ export async function removeFeed(view, feed) {
   const { articles_deleted } = await call("removeFeed", { id: feed.id });
   say(text("feeds.removed", { name: feed.title, n: articles_deleted }));
   if (placeOf(view.route).name === feed.id) go(link("feeds"));
-  view.refresh();
+  renew(view);
 }
 
 // ------------------------------------------------------------------------------------- folders
@@ -142,12 +143,12 @@ export function renameFolder(view, path) {
       const back = async () => {
         await call("renameFolder", {}, { body: { name, to: path } });
         go(link("feeds", "folder", path));
-        view.refresh();
+        renew(view);
       };
       // Two that have become one cannot be told apart again.
       say(text("feeds.folder.renamed", { name }), { undo: merged ? null : back });
       go(link("feeds", "folder", name));
-      view.refresh();
+      renew(view);
     },
   });
 }
@@ -164,7 +165,7 @@ export async function removeFolder(view, path) {
   const { feeds_moved } = await call("removeFolder", { name: path });
   say(text("feeds.folder.removed", { n: feeds_moved }));
   go(parent ? link("feeds", "folder", parent) : link("feeds"));
-  view.refresh();
+  renew(view);
 }
 
 // ------------------------------------------------------------------------------------- reading all
@@ -181,16 +182,15 @@ export async function markAllRead(view) {
   const undo = async () => {
     await call("markArticles", {}, { body: { ids, is_read: false } });
     remark(ids, false);
-    view.refresh();
+    renew(view);
   };
   remark(ids, true);
   say(text("feeds.read.done", { n: ids.length }), { undo });
-  view.refresh();
+  renew(view);
 }
 
 function remark(ids, is_read) {
   const changed = new Set(ids);
-  if (!is_read) state.read = null;
   const changed_at = ""; // what the server says next is newer
   state.list.items = state.list.items.map((item) => (changed.has(item.id) ? { ...item, is_read, changed_at } : item));
 }
@@ -220,5 +220,5 @@ async function markMany(view, { feed, folder }, total, unseen) {
   const { changed } = await call("markRead", {}, { body: { ...which, before } });
   state.list.items = state.list.items.map((item) => ({ ...item, is_read: true, changed_at: "" }));
   say(text("feeds.read.done", { n: changed }));
-  view.refresh();
+  renew(view);
 }

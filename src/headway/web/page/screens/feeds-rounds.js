@@ -11,7 +11,7 @@ import { bar, button, problemNotice } from "../parts.js";
 import { link } from "../route.js";
 import { say } from "../toasts.js";
 import { folderNames, intervals } from "./feeds-manage.js";
-import { state } from "./feeds-state.js";
+import { renew, state } from "./feeds-state.js";
 
 const LOOK_S = 1;
 const SHOWN = 50;
@@ -20,7 +20,7 @@ export async function refreshMany(view, body) {
   const made = await call("scheduleAllFeeds", {}, { body });
   if (made.status === "nothing_to_do") return say(text("feeds.refresh.nothing", { n: made.skipped }), { kind: "warn" });
   state.round = made.round_id;
-  view.refresh();
+  renew(view);
 }
 
 /** `38 of 40, 12 new, 1 failed` in the language of the page. */
@@ -110,7 +110,7 @@ function feedOf({ feed_id, title }) {
 
 function lines(title, items, line) {
   if (items.length === 0) return null;
-  return html`<section><h3>${title} <span class="muted numbers">${count(items.length)}</span></h3>
+  return html`<section class="feeds-part"><h3>${title} <span class="muted numbers">${count(items.length)}</span></h3>
     <dl class="feeds-lines">${each(items.slice(0, SHOWN), (_, at) => at, (item) => {
       const [name, why] = line(item);
       return html`<dt>${name}</dt><dd class="muted">${why ?? ""}</dd>`;
@@ -135,7 +135,7 @@ export async function importList(view) {
   });
   if (!round) return;
   state.round = round.id;
-  view.refresh();
+  renew(view);
   await showRound(round.id, round);
-  view.refresh();
+  renew(view);
 }

@@ -9,7 +9,7 @@ import { badge, button, empty, problemNotice } from "../parts.js";
 import { link } from "../route.js";
 import { say } from "../toasts.js";
 import { feedsOf, folderNames } from "./feeds-manage.js";
-import { state } from "./feeds-state.js";
+import { renew, state } from "./feeds-state.js";
 import { byTitle } from "./feeds-tree.js";
 
 const ACTIONS = ["read", "star", "drop"];
@@ -71,10 +71,10 @@ async function changed(view, rule, changes, said) {
   const undo = async () => {
     const back = Object.fromEntries(Object.keys(changes).map((name) => [name, rule[name]]));
     await call("changeRule", { id: rule.id }, { body: back });
-    view.refresh();
+    renew(view);
   };
   say(said, { undo });
-  view.refresh();
+  renew(view);
 }
 
 async function remove(view, rule) {
@@ -82,10 +82,10 @@ async function remove(view, rule) {
   const { name, actions, conditions, feeds, folders, enabled, place } = rule;
   const undo = async () => {
     await call("addRule", {}, { body: { name, actions, conditions, feeds, folders, enabled, place } });
-    view.refresh();
+    renew(view);
   };
   say(text("feeds.rule.removed", { name }), { undo });
-  view.refresh();
+  renew(view);
 }
 
 async function apply(view, rule) {
@@ -100,7 +100,7 @@ async function apply(view, rule) {
   if (!sure) return;
   state.applying = (await call("applyRule", { id: rule.id })).task_id;
   say(text("feeds.rule.begun", { name }));
-  view.refresh();
+  renew(view);
 }
 
 /** What became of the rule that is being applied. */
@@ -170,9 +170,9 @@ function form(draft) {
       if (rule) await changed(view, rule, body, text("feeds.rule.saved", { name: body.name }));
       else {
         const made = await call("addRule", {}, { body });
-        say(text("feeds.rule.saved", { name: body.name }), { undo: () => call("removeRule", { id: made.id }).then(view.refresh) });
+        say(text("feeds.rule.saved", { name: body.name }), { undo: () => call("removeRule", { id: made.id }).then(() => renew(view)) });
       }
-      view.refresh();
+      renew(view);
       draft.close(true);
     });
   };

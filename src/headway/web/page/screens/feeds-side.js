@@ -17,7 +17,7 @@ export function sidePane(view) {
   const feeds = view.data.feeds?.feeds ?? [];
   const folders = foldersOf(feeds);
   const alone = byTitle(feeds.filter(({ folder }) => folder === ""));
-  const here = placeOf(view.route);
+  const here = placeAmong(feeds, placeOf(view.route));
   const starred = viewOf(view.route) === "starred" && here.kind === "all";
   return html`<nav class="pane feeds-side" aria-label=${text("feeds.side")}>
     <ul class="feeds-places">
@@ -25,7 +25,7 @@ export function sidePane(view) {
       <li>${place({ href: link("feeds", { view: "starred" }), drawing: "star", label: text("feeds.view.starred"), current: starred })}</li>
     </ul>
     <ul class="feeds-places">
-      ${each(visible(folders, here, feeds), ({ path }) => path, (folder) => folderItem(folder, here, view))}
+      ${each(visible(folders, here), ({ path }) => path, (folder) => folderItem(folder, here, view))}
       ${each(shown(alone, ""), ({ id }) => id, (feed) => html`<li>${feedLink(feed, here)}</li>`)}
       ${more(alone, "", view)}
     </ul>
@@ -46,23 +46,28 @@ function unreadCount(unread) {
   return html`<span class="feeds-count">${unread > 0 ? html`<span class="visually-hidden">${text("feeds.view.unread")}: </span>${count(unread)}` : null}</span>`;
 }
 
-/** Folders whose way there is open. */
-function visible(folders, here, feeds) {
-  const shut = folders.filter((folder) => isShut(folder, here, feeds));
-  return folders.filter(({ path }) => !shut.some((each) => each.path !== path && isBelow(path, each.path)));
+/** Folders whose way there is open; what is inside of one comes right after it. */
+function visible(folders, at) {
+  let shut = null;
+  return folders.filter((folder) => {
+    if (shut !== null && isBelow(folder.path, shut)) return false;
+    shut = isShut(folder, at) ? folder.path : null;
+    return true;
+  });
 }
 
-/** Large folders are shut until somebody opens them, or is in one of their feeds. */
-function isShut(folder, here, feeds) {
-  if (state.shut.has(folder.path)) return state.shut.get(folder.path);
-  if (feeds.length <= MOST) return false;
-  const feed = here.kind === "feed" ? feeds.find(({ id }) => id === here.name) : null;
-  return !isBelow(feed?.folder ?? here.name, folder.path);
+/** Where there are many feeds, folders are shut until somebody opens them, or is inside. */
+function isShut({ path }, at) {
+  return state.shut.get(path) ?? (at.many && !isBelow(at.folder, path));
+}
+
+function placeAmong(feeds, { kind, name }) {
+  const folder = kind === "feed" ? feeds.find(({ id }) => id === name)?.folder : name;
+  return { kind, name, folder: folder ?? "", many: feeds.length > MOST };
 }
 
 function folderItem(folder, here, view) {
-  const feeds = view.data.feeds.feeds;
-  const shut = isShut(folder, here, feeds);
+  const shut = isShut(folder, here);
   const toggle = () => {
     state.shut.set(folder.path, !shut);
     view.update();

@@ -7,6 +7,7 @@ import { may } from "../session.js";
 import { report } from "../toasts.js";
 
 export const PAGE = 40;
+const SHARE = 10;
 
 export const state = {
   list: emptyList(""),
@@ -17,6 +18,9 @@ export const state = {
   timer: 0,
   round: null, // the one that was begun here
   dismissed: null, // a round that nobody wants to see any more
+  listing: null, // the feeds as they were last listed
+  reached: null, // how far down the list was when an article took its place
+  shown: undefined, // the article that is shown
   busy: { feeds: false, round: false }, // whether something is being refreshed
   applying: null, // the job that applies a rule
 };
@@ -64,6 +68,32 @@ export function filtersOf(route) {
 
 export function keyOf(route) {
   return JSON.stringify(filtersOf(route));
+}
+
+// ------------------------------------------------------------------------------------- the feeds
+
+/** Who has thousands of them is not asked for all of them each time: for a tenth of the time at most. */
+export async function askFeeds() {
+  const { listing } = state;
+  if (listing && performance.now() < listing.until) return listing.answer;
+  const startedAt = performance.now();
+  const answer = await call("listFeeds");
+  const now = performance.now();
+  state.listing = { answer, until: now + (now - startedAt) * SHARE };
+  state.busy.feeds = answer.feeds.some(({ refreshing, status }) => refreshing || status === "new");
+  return answer;
+}
+
+/** Something was changed here: all of it is asked again. */
+export function renew(view) {
+  state.listing = null;
+  view.refresh();
+}
+
+/** What is unread, until the feeds are asked again. */
+function recount({ feed_id }, by) {
+  const feed = state.listing?.answer.feeds.find(({ id }) => id === feed_id);
+  if (feed) feed.unread_count = Math.max(0, feed.unread_count + by);
 }
 
 // ------------------------------------------------------------------------------------- the list
@@ -152,6 +182,7 @@ export async function askArticle(id) {
     state.read = id;
     try {
       article = { ...(await call("markArticle", { id }, { body: { is_read: true } })), content: article.content };
+      recount(article, -1);
     } catch (error) {
       report(error); // it can be read all the same
     }
@@ -163,6 +194,7 @@ export async function askArticle(id) {
 export async function mark(view, id, marks) {
   const marked = await call("markArticle", { id }, { body: marks });
   state.read = id;
+  if (marks.is_read !== undefined) recount(marked, marks.is_read ? -1 : 1);
   hold(marked);
   if (view.data.article?.id === id) view.data.article = { ...marked, content: view.data.article.content };
   view.update();

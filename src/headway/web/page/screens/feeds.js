@@ -8,23 +8,24 @@ import { go, link } from "../route.js";
 import { report, say } from "../toasts.js";
 import { aboutPane } from "./feeds-about.js";
 import { addFeed } from "./feeds-add.js";
-import { firstSteps, listPane, step, toggleRead, toggleStar } from "./feeds-list.js";
+import { firstSteps, listPane, pass, step, toggleRead, toggleStar } from "./feeds-list.js";
 import { markAllRead, nameOf, refreshHere, refreshUnless } from "./feeds-manage.js";
 import { openArticle, readerPane } from "./feeds-reader.js";
 import { importList, roundBanner } from "./feeds-rounds.js";
 import { askApplied, editRule, rulesPage } from "./feeds-rules.js";
 import { sidePane } from "./feeds-side.js";
-import { askArticle, askArticles, here, openId, placeOf, state } from "./feeds-state.js";
+import { askArticle, askArticles, askFeeds, here, known, openId, placeOf, state } from "./feeds-state.js";
 import { RULES_WORDS } from "./feeds-rules-words.js";
 import { FEEDS_WORDS } from "./feeds-words.js";
 
 const REST_MS = 10_000;
-const BUSY_MS = 1_500;
+const BUSY_MS = 1_000;
 const SUBJECT = /^(feed|folder|round|rule|articles):/;
 
 function ask(route) {
   if (state.timer === 0) state.typed = null;
   const opened = openId(route);
+  keepPlace(opened);
   // What is counted is counted after the article was marked.
   const opening = opened === null ? null : askArticle(opened);
   const then = (asked) => async () => {
@@ -45,10 +46,14 @@ function ask(route) {
   };
 }
 
-async function askFeeds() {
-  const answer = await call("listFeeds");
-  state.busy.feeds = answer.feeds.some(({ refreshing, status }) => refreshing || status === "new");
-  return answer;
+/** Where one pane takes the place of the other, each begins at its top, and the list where it was left. */
+function keepPlace(opened) {
+  const before = state.shown;
+  state.shown = opened;
+  if (before === undefined || before === opened || !matchMedia("(max-width: 46rem)").matches) return;
+  if (before === null) state.reached = scrollY;
+  const to = opened === null ? (state.reached ?? 0) : 0;
+  requestAnimationFrame(() => requestAnimationFrame(() => scrollTo(0, to)));
 }
 
 async function askRounds() {
@@ -93,9 +98,11 @@ function show(view) {
 
 // ------------------------------------------------------------------------------------- the keyboard
 
+/** Of the row that has the focus, or else of what is open. */
 function reading(run) {
   return (view) => {
-    const item = openArticle(view);
+    const row = document.activeElement?.closest("[data-article]");
+    const item = (row && known(Number(row.dataset.article))) ?? openArticle(view);
     if (item) run(view, item);
   };
 }
@@ -116,9 +123,9 @@ const forReader = (run) => (view, event) => (isReader(view) ? run(view, event) :
 const openOriginal = reading((_, { link: address }) => address && /^https?:/.test(address) && open(address, "_blank", "noopener,noreferrer"));
 const keys = {
   j: forReader((view) => void step(view, 1)),
-  n: forReader((view) => void step(view, 1)),
+  n: forReader(() => pass(1)),
   k: forReader((view) => void step(view, -1)),
-  p: forReader((view) => void step(view, -1)),
+  p: forReader(() => pass(-1)),
   m: forReader(reading(toggleRead)),
   s: forReader(reading(toggleStar)),
   o: forReader(openOriginal),

@@ -23,7 +23,7 @@ export const screen = {
   ask({ params }) {
     const mine = {
       stats: () => call("getQueueStats"),
-      attention: () => call("listAttention"),
+      attention: () => call("getAttention"),
       types: () => call("getTaskStats", { hours: 1 }),
     };
     if (!seesAll()) return mine;

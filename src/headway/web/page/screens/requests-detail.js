@@ -2,19 +2,19 @@
 // out, and who did what to it.
 
 import { each, html } from "../../render.js";
-import { isKnown, text } from "../../text.js";
+import { text } from "../../text.js";
 import { call } from "../api.js";
 import { count, duration } from "../format.js";
 import { icon } from "../icons.js";
 import { badge, button, problemNotice, stateText, when } from "../parts.js";
 import { link } from "../route.js";
-import { actionButton, hasEnded, notBecause, verbsFor } from "./requests-actions.js";
+import { VERBS, actionButton, hasEnded, notBecause, verbText, verbsFor } from "./requests-actions.js";
 import { prioritise, reschedule } from "./requests-forms.js";
 import { attemptsMade, situation } from "./requests-row.js";
 import { quoted } from "./requests-suggest.js";
 import { attemptTable, eventText, timeline } from "./requests-timeline.js";
 import { askForValue, valueBlock } from "./requests-value.js";
-import { phrase, since, upstreamLink, waitSentence } from "./requests-wait.js";
+import { isAnswer, phrase, since, upstreamLink, waitSentence } from "./requests-wait.js";
 import "./requests-log.js";
 
 const KEYS = { pause: "p", resume: "p", pin: "t", unpin: "t", cancel: "c", retry: "r" };
@@ -87,7 +87,7 @@ function standing(job, why) {
   const waits = ["pending", "queued"].includes(job.status);
   if (waits && why?.reason) {
     return html`<div class="standing waiting" aria-label=${text("requests.why")} role="group"><p>${waitSentence(why, { whole: true })}</p>
-      ${why.since && html`<p class="muted small">${since("requests.wait.since", why.since)}${isTold(why) ? null : html` · ${why.text}`}</p>`}</div>`;
+      ${why.since && html`<p class="muted small">${since("requests.wait.since", why.since)}${isAnswer(why) && ` · ${why.detail}`}</p>`}</div>`;
   }
   if (job.status === "completed") {
     return html`<div class="standing good"><p>${text("requests.ran.waited", { took: duration(job.run_s), waited: duration(job.waited_s ?? 0) })} <span class="muted small">· ${since("requests.ended", job.finished_at)}</span></p></div>`;
@@ -96,15 +96,10 @@ function standing(job, why) {
   return html`<div class="standing ${kind}"><div>${situation(job)}</div></div>`;
 }
 
-/** Whether the page has words of its own for all of it. */
-function isTold({ reason, detail }) {
-  return !detail && isKnown(`requests.why.${reason}`);
-}
-
 function logCard(job, logs, error) {
   return html`<section class="card"><div class="card-head"><h2>${text("requests.logs")}</h2>
       ${job.status === "running" && html`<span class="muted small push">${text("requests.logs.follow")}</span>`}</div>
-    <div class="card-body">${error ? problemNotice(error) : logs.length > 0 ? html`<hw-log .lines=${logs}></hw-log>` : html`<p class="muted">${text("requests.logs.none")}</p>`}</div></section>`;
+    <div class="card-body">${error ? problemNotice(error) : logs.length > 0 ? html`<hw-log aria-label=${text("requests.logs")} .lines=${logs}></hw-log>` : html`<p class="muted">${text("requests.logs.none")}</p>`}</div></section>`;
 }
 
 function valueCard(name, view, nothing, shown) {
@@ -155,14 +150,29 @@ function searchLink(name, value) {
   return html`<a href=${link("requests", { q: `${name}:${quoted(value)}` })}>${value}</a>`;
 }
 
+/** What followed at once from somebody's word is told as theirs: the two are one line. */
+function withWho(events) {
+  const told = [];
+  for (const event of events) {
+    const caused = event.event === "asked" && told.findLast(({ at, after }) => after && at === event.at);
+    if (caused) caused.who = event.who;
+    else told.push({ ...event });
+  }
+  return told;
+}
+
 /** Newest first: who did what. */
 function trail(events) {
   return html`<section class="card"><div class="card-head"><h2>${text("requests.trail")}</h2></div>
     <div class="table-frame plain"><table>
       <thead><tr><th class="tight">${text("requests.trail.when")}</th><th class="tight">${text("requests.trail.what")}</th><th class="tight">${text("requests.col.state")}</th><th class="tight">${text("requests.trail.who")}</th><th>${text("requests.trail.detail")}</th></tr></thead>
-      <tbody>${each([...events].reverse(), ({ id }) => id, (event) => html`<tr>
+      <tbody>${each(withWho(events).reverse(), ({ id }) => id, (event) => html`<tr>
         <td class="tight">${when(event.at)}</td><td class="tight">${eventText(event.event)}</td>
         <td class="tight muted">${event.after && event.before !== event.after ? html`${event.before && `${stateText(event.before)} → `}${stateText(event.after)}` : "–"}</td>
-        <td class="tight">${event.who ?? html`<span class="muted">${text("requests.trail.itself")}</span>`}</td><td class="error-cell">${event.detail || html`<span class="muted">–</span>`}</td>
+        <td class="tight">${event.who ?? html`<span class="muted">${text("requests.trail.itself")}</span>`}</td><td class="error-cell">${detailText(event) || html`<span class="muted">–</span>`}</td>
       </tr>`)}</tbody></table></div></section>`;
+}
+
+function detailText({ event, detail }) {
+  return event === "asked" && VERBS.includes(detail) ? verbText(detail) : detail;
 }

@@ -80,7 +80,7 @@ export function requestList({ data: { jobs, stats }, errors, route, refresh }) {
 
 function chips(q, stats) {
   const { status, rest } = apartFromStatus(q);
-  return html`<nav class="chips" aria-label=${text("requests.chips")}>${Object.entries(CHIPS).map(([name, [wanted, number]]) => html`<a class="chip ${name}"
+  return html`<nav class="chips" aria-label=${text("requests.chips")}>${Object.entries(CHIPS).map(([name, [wanted, number]]) => html`<a class="chip ${name} ${stats && number(stats.counts) > 0 ? "some" : ""}"
     href=${link("requests", { q: [wanted && `status:${wanted}`, rest].filter(Boolean).join(" ") })} aria-current=${status === wanted ? "true" : null}
     >${text(`requests.chip.${name}`)}<span class="numbers chip-count" data-known=${String(rest === "" && Boolean(stats))}>${stats ? count(number(stats.counts)) : "–"}</span></a>`)}</nav>`;
 }

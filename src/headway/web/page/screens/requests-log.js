@@ -15,7 +15,6 @@ class Log extends HTMLElement {
   connectedCallback() {
     this.tabIndex = 0;
     this.setAttribute("role", "log");
-    this.setAttribute("aria-label", text("requests.logs"));
   }
 
   set lines(lines) {

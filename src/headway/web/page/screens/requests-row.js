@@ -4,7 +4,6 @@
 import { html } from "../../render.js";
 import { text } from "../../text.js";
 import { count, duration } from "../format.js";
-import { icon } from "../icons.js";
 import { badge, bar, when } from "../parts.js";
 import { link } from "../route.js";
 import { actionButton, hasEnded } from "./requests-actions.js";
@@ -39,8 +38,9 @@ function aboutLine({ about, labels, key, schedule }) {
 function attemptLine(job) {
   const tried = attemptsMade(job);
   const title = text("requests.attempt.more", { n: job.failed_attempts, back: job.pushbacks, lost: job.lost_leases });
-  return html`<span class="clip muted small" title=${tried > 0 ? title : null}>${job.pinned && html`<span class="pin" title=${text("requests.pinned")}>${icon("pin")}<span class="visually-hidden">${text("requests.pinned")}</span></span>`}
-    ${tried > 1 || (job.status === "failed" && tried) ? text("requests.attempt", { n: tried, most: job.max_attempts }) : "\u00a0"}</span>`;
+  const again = tried > 1 || (job.status === "failed" && tried > 0);
+  return html`<span class="clip muted small" title=${tried > 0 ? title : null}>${job.pinned && html`<span class="pin">${text("requests.pinned")}</span> `}${
+    again ? text("requests.attempt", { n: tried, most: job.max_attempts }) : "\u00a0"}</span>`;
 }
 
 /** Those that count: a pushback is nobody's failure. */

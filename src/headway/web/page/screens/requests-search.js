@@ -8,33 +8,32 @@ import { icon } from "../icons.js";
 import { button } from "../parts.js";
 import { go, link } from "../route.js";
 import { seesAll } from "../session.js";
-import { suggestions, valuesIn } from "./requests-suggest.js";
+import { suggestions, valuesIn, wordAt } from "./requests-suggest.js";
 
 const FRESH_MS = 60_000;
 const LISTED = { type: "listTypes", lane: "listLanes", upstream: "listUpstreams" };
 const MOVES = { ArrowDown: 1, ArrowUp: -1 };
 
-const state = { q: null, leaving: null, typed: "", caret: 0, open: false, chosen: -1, listed: {}, listedAt: -Infinity };
+const state = { q: null, leaving: null, typed: "", caret: 0, open: false, chosen: -1, jobs: [], listed: {}, listedAt: -Infinity };
 
 /** `q` is what is searched now, `refusal` why it cannot be, `jobs` what is shown. */
 export function searchField(q, refusal, jobs) {
   follow(q);
-  const found = state.open ? suggestions(state.typed, state.caret, offered(jobs)) : { options: [] };
-  const { options } = found;
+  state.jobs = jobs;
+  const { options, chosen } = found();
   const open = options.length > 0;
-  const chosen = open ? Math.min(state.chosen, options.length - 1) : -1;
-  return html`<form class="request-search" role="search" @submit=${(event) => submit(event)}>
+  return html`<form class="request-search" role="search" @submit=${submit}>
     <label class="visually-hidden" for="request-q">${text("requests.search")}</label>
     <div class="search-box">
       ${icon("search")}
       <input id="request-q" type="text" data-filter role="combobox" aria-autocomplete="list" aria-expanded=${String(open)} aria-controls="request-options"
         aria-activedescendant=${chosen >= 0 ? `request-option-${chosen}` : null} aria-invalid=${refusal ? "true" : null} aria-describedby=${refusal ? "request-refusal" : null}
         autocomplete="off" autocapitalize="off" spellcheck="false" maxlength="1000" enterkeyhint="search" placeholder=${text("requests.search.example")} .value=${state.typed}
-        @focus=${(event) => look(event)} @input=${(event) => look(event)} @click=${(event) => look(event)} @blur=${close} @keydown=${(event) => pressed(event, found, chosen)} />
+        @focus=${look} @input=${look} @click=${look} @blur=${close} @keydown=${pressed} />
       ${state.typed && button({ label: text("requests.search.clear"), icon: "close", bare: true, needs: null, run: () => search("") })}
       <ul id="request-options" role="listbox" aria-label=${text("requests.search.options")} hidden=${!open}>
         ${each(options, ({ label }) => label, (option, index) => html`<li id="request-option-${index}" role="option" aria-selected=${String(index === chosen)}
-          @pointerdown=${(event) => event.preventDefault()} @click=${(event) => take(option, found, event.currentTarget)}><code>${option.label}</code><span class="muted">${option.about}</span></li>`)}
+          @pointerdown=${(event) => event.preventDefault()} @click=${({ currentTarget }) => take(option, currentTarget)}><code>${option.label}</code><span class="muted">${option.about}</span></li>`)}
       </ul>
     </div>
     ${refusal && html`<p id="request-refusal" class="refusal" role="alert">${refusal.message}</p>`}
@@ -54,8 +53,15 @@ export function search(typed) {
   update();
 }
 
-function offered(jobs) {
-  const here = valuesIn(jobs);
+/** What could follow where the caret is now: who types fast is ahead of what is drawn. */
+function found() {
+  if (!state.open) return { options: [], word: "", chosen: -1 };
+  const all = suggestions(state.typed, state.caret, offered());
+  return { ...all, chosen: Math.min(state.chosen, all.options.length - 1) };
+}
+
+function offered() {
+  const here = valuesIn(state.jobs);
   const all = {};
   for (const [name, values] of Object.entries(here)) all[name] = [...new Set([...(state.listed[name] ?? []), ...values])];
   return all;
@@ -92,8 +98,8 @@ function submit(event) {
   search(state.typed);
 }
 
-function pressed(event, found, chosen) {
-  const { options, word } = found;
+function pressed(event) {
+  const { options, word, chosen } = found();
   if (event.key === "Escape" && state.open && options.length > 0) {
     event.stopPropagation();
     close();
@@ -103,13 +109,14 @@ function pressed(event, found, chosen) {
     update();
     requestAnimationFrame(() => document.getElementById(`request-option-${state.chosen}`)?.scrollIntoView({ block: "nearest" }));
   } else if ((event.key === "Enter" && chosen >= 0) || (event.key === "Tab" && !event.shiftKey && options.length > 0 && (chosen >= 0 || word))) {
-    take(options[Math.max(0, chosen)], found, event.target);
+    take(options[Math.max(0, chosen)], event.target);
   } else return;
   event.preventDefault();
 }
 
 /** A name waits for its value; with a value the search is complete. */
-function take(option, { from, to }, near) {
+function take(option, near) {
+  const { from, to } = wordAt(state.typed, state.caret);
   const typed = state.typed.slice(0, from) + option.insert + state.typed.slice(to).replace(/^\S+/, "").trimStart();
   const input = near.closest(".search-box").querySelector("input");
   const caret = from + option.insert.length;

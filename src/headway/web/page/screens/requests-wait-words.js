@@ -57,6 +57,7 @@ export const WAIT_WORDS = {
   "requests.event.resume": ["goes on", "恢复"],
   "requests.event.postpone": ["postponed", "推迟"],
   "requests.event.retry_by_operator": ["new round of attempts", "重新尝试"],
+  "requests.event.asked": ["asked for", "请求操作"],
   "requests.event.pin": ["pinned", "置顶"],
   "requests.event.unpin": ["unpinned", "取消置顶"],
   "requests.event.prioritise": ["another priority", "调整优先级"],

@@ -86,6 +86,11 @@ function whyNode(reason, detail) {
   return html`<span class=${language() === "en" && said.length <= SHORT_CHARS ? "piece" : ""}>${said}</span>`;
 }
 
+/** Whether an upstream's own answer has closed it: the sentence has the answer, not the rest. */
+export function isAnswer({ reason, detail }) {
+  return reason === "closed" && CLOSED_BY_ANSWER.test(detail);
+}
+
 function whyText(reason, detail) {
   const [, status, kind] = (reason === "closed" && detail.match(CLOSED_BY_ANSWER)) || [];
   if (kind) return text(`requests.why.${kind}`, { status: status === "None" ? "" : status }).trim();
@@ -110,10 +115,11 @@ export function upstreamLink(name) {
 }
 
 const ENDINGS = { one: "st", two: "nd", few: "rd", other: "th" };
+const ORDINALS = new Intl.PluralRules("en", { type: "ordinal" });
 
 function ordinal(place) {
   if (language() === "zh") return count(place);
-  return `${count(place)}${ENDINGS[new Intl.PluralRules("en", { type: "ordinal" }).select(place)]}`;
+  return `${count(place)}${ENDINGS[ORDINALS.select(place)]}`;
 }
 
 export function since(key, at) {

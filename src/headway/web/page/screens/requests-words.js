@@ -58,7 +58,6 @@ export const REQUEST_WORDS = {
   "requests.attempt": ["try {n} of {most}", "第 {n}/{most} 次尝试"],
   "requests.attempt.more": ["{n} failed, {back} pushed back, {lost} lost", "失败 {n} 次，被限流 {back} 次，丢失 {lost} 次"],
   "requests.pinned": ["pinned", "已置顶"],
-  "requests.created": ["created", "创建于"],
   "requests.running.for": ["runs for {it}", "已运行 {it}"],
   "requests.stopping": ["is being stopped", "正在停止"],
   "requests.ran": ["ran {took}", "运行 {took}"],
@@ -70,6 +69,7 @@ export const REQUEST_WORDS = {
   "requests.lane": ["lane {name}", "通道 {name}"],
 
   "requests.select": ["Select request {id}", "选择请求 {id}"],
+  "requests.select.row": ["Select the row in focus", "选择当前行"],
   "requests.select.page": ["Select this page", "选择本页"],
   "requests.selected": ["{n} selected", "已选 {n} 个"],
   "requests.all.match": ["All {n} that match", "全部 {n} 个匹配项"],

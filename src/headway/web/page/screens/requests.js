@@ -59,8 +59,14 @@ export const screen = {
 
   commands(view) {
     const { job } = view.data;
-    const common = [{ label: text("requests.new"), sought: "enqueue job", run: newRequest }];
-    if (!job) return [...common, { label: text("requests.act.all", { n: view.data.jobs?.total ?? 0 }), sought: "bulk", run: actOnAllThatMatch }];
+    const common = [{ label: text("requests.new"), sought: "enqueue job", keys: "n", run: newRequest }];
+    if (!job) {
+      return [
+        ...common,
+        { label: text("requests.select.row"), keys: "x", run: selectFocused },
+        { label: text("requests.act.all", { n: view.data.jobs?.total ?? 0 }), sought: "bulk", run: actOnAllThatMatch },
+      ];
+    }
     const verbs = verbsFor(job).filter((verb) => !notBecause(verb, job));
     return [
       ...verbs.map((verb) => ({ label: text("requests.do.one", { verb: verbText(verb), id: String(job.id) }), keys: keyOf(verb), run: () => act(verb, job) })),
@@ -71,10 +77,7 @@ export const screen = {
   },
 
   keys: {
-    x: () => {
-      const id = focusedId();
-      return id === null ? false : select(id);
-    },
+    x: selectFocused,
     n: () => void newRequest().catch(report),
     Escape: ({ route }) => (route.path.length > 0 ? go(back) : clearSelection()),
     ...Object.fromEntries(Object.entries(KEYS).map(([key, verbs]) => [key, (view) => pressed(view, verbs)])),
@@ -92,6 +95,11 @@ function pressed(view, verbs) {
   const verb = verbsFor(job).find((each) => verbs.includes(each));
   act(verb, job).catch(report);
   return true;
+}
+
+function selectFocused() {
+  const id = focusedId();
+  return id === null ? false : select(id);
 }
 
 function focusedId() {
