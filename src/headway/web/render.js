@@ -281,7 +281,8 @@ class ChildPart {
   }
 
   #setNode(child) {
-    if (this.kind === "node" && this.shown === child) return;
+    const isHere = child.nodeType === Node.DOCUMENT_FRAGMENT_NODE || child.nextSibling === this.end;
+    if (this.kind === "node" && this.shown === child && isHere) return;
     this.#become("nothing");
     this.kind = "node";
     this.shown = child;

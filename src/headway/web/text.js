@@ -34,7 +34,7 @@ export function text(key, values = {}) {
   const said = WORDS[key]?.[LANGUAGES.indexOf(current)] ?? key;
   const forms = said.split("|");
   const form = forms.length === 2 && values.n !== 1 ? forms[1] : forms[0];
-  return form.replaceAll(/\{(\w+)\}/g, (whole, name) => shown(values[name]) ?? whole);
+  return form.replaceAll(/\{(\w+)\}/g, (whole, name) => (name in values ? (shown(values[name]) ?? "–") : whole));
 }
 
 const numbers = Object.fromEntries(LANGUAGES.map((each) => [each, new Intl.NumberFormat(each)]));

@@ -1,5 +1,6 @@
 // Calls of the server: by name, with problems that say what to do.
 
+import { text } from "../text.js";
 import { CALLS } from "./calls.js";
 import { hearServerTime } from "./clock.js";
 
@@ -14,8 +15,9 @@ export class Refusal extends Error {
     this.errors = problem.errors ?? [];
   }
 
-  get unreachable() {
-    return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
+  /** It may be well the next time: nobody was there, too much was asked, or something broke. */
+  get passes() {
+    return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 }
 
@@ -35,9 +37,13 @@ export async function call(name, values = {}, { body, type, signal, as = "json" 
   });
   hearServerTime(response.headers.get("date"));
   if (!response.ok) throw await refusalOf(response);
-  if (as === "blob") return response.blob();
-  if (as === "text") return response.text();
-  return response.status === 204 ? null : response.json();
+  if (as === "json" && response.status === 204) return null;
+  try {
+    return await response[as]();
+  } catch (error) {
+    if (signal?.aborted && error.name === "AbortError") throw error;
+    throw new Refusal(0, { detail: text("problem.unread") }); // cut off, or not what was asked for
+  }
 }
 
 /** Where the same would be got by a link, such as one for a download. */
@@ -50,6 +56,8 @@ function addressOf(path, values) {
   const filled = new Set();
   const address = path.replaceAll(/\{(\w+)\}/g, (_, name) => {
     filled.add(name);
+    // Browsers and servers take these for steps of the path, however they are written.
+    if (/^\.{1,2}$|\//.test(values[name])) throw new Refusal(404, { detail: text("problem.name", { name: String(values[name]) }) });
     return encodeURIComponent(values[name]);
   });
   for (const [name, value] of Object.entries(values)) {
@@ -83,7 +91,7 @@ async function refusalOf(response) {
   if (response.status === 401) location.assign(`/login${location.hash}`);
   let problem = {};
   try {
-    problem = await response.json();
+    problem = Object(await response.json());
   } catch {
     // A proxy may answer in words of its own; the status says enough.
   }

@@ -26,11 +26,15 @@ class Chart extends HTMLElement {
     this.#drawSoon();
   }
 
-  connectedCallback() {
+  constructor() {
+    super();
     this.addEventListener("pointermove", (event) => this.#point(event));
     this.addEventListener("pointerleave", () => this.#read(null));
     this.addEventListener("blur", () => this.#read(null));
     this.addEventListener("keydown", (event) => this.#step(event));
+  }
+
+  connectedCallback() {
     this.tabIndex = 0;
     this.setAttribute("role", "img");
   }

@@ -4,6 +4,7 @@
 import { html, render } from "../render.js";
 import { text } from "../text.js";
 import { button } from "./parts.js";
+import { report } from "./toasts.js";
 
 let next = 1;
 
@@ -62,6 +63,7 @@ export function askForm({ title, about = null, fields, submit, send, preview = n
   const state = { values: valuesOf(fields), error: null, busy: false, preview: null };
   let timer = 0;
   let asked = 0;
+  let sending = null;
   return openDialog({
     title,
     wide,
@@ -69,12 +71,10 @@ export function askForm({ title, about = null, fields, submit, send, preview = n
       const foresee = async () => {
         if (!preview) return;
         const mine = (asked += 1);
-        try {
-          state.preview = await preview({ ...state.values });
-        } catch (error) {
-          state.preview = html`<p class="muted">${error.message}</p>`;
-        }
-        if (mine === asked) redraw();
+        const foreseen = await said(preview, { ...state.values });
+        if (mine !== asked) return; // something else was typed since
+        state.preview = foreseen;
+        redraw();
       };
       const change = (name, value) => {
         state.values[name] = value;
@@ -89,11 +89,13 @@ export function askForm({ title, about = null, fields, submit, send, preview = n
         if (state.busy) return;
         state.busy = true;
         redraw();
+        sending = (async () => (await send({ ...state.values })) ?? true)();
         try {
-          close((await send({ ...state.values })) ?? true);
+          close(await sending);
         } catch (error) {
           state.error = error;
         } finally {
+          sending = null;
           state.busy = false;
           redraw();
         }
@@ -113,7 +115,20 @@ export function askForm({ title, about = null, fields, submit, send, preview = n
         </div>
       </form>`;
     },
-  }).finally(() => clearTimeout(timer));
+  }).then((answer) => {
+    clearTimeout(timer);
+    // Who closes it after they sent it is told what came of it all the same.
+    return answer ?? sending?.catch(report) ?? null;
+  });
+}
+
+/** What the preview says, be it that there is none. */
+async function said(preview, values) {
+  try {
+    return await preview(values);
+  } catch (error) {
+    return html`<p class="muted">${error.message}</p>`;
+  }
 }
 
 function valuesOf(fields) {

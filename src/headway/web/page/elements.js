@@ -23,13 +23,17 @@ export class Ticking extends HTMLElement {
   }
 
   describe() {
-    if (Number.isNaN(this.at)) return;
-    this.title = exactTime(this.at);
+    if (this.#isKnown) this.title = exactTime(this.at);
+    else this.removeAttribute("title");
     this.show();
   }
 
+  get #isKnown() {
+    return Number.isFinite(this.at);
+  }
+
   show() {
-    const shown = this.words();
+    const shown = this.#isKnown ? this.words() : "–";
     if (this.textContent !== shown) this.textContent = shown;
   }
 }

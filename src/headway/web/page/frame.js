@@ -19,9 +19,10 @@
 
 import { addWords, text } from "../text.js";
 import { html, render } from "../render.js";
+import { Refusal } from "./api.js";
 import { listen, connection } from "./live.js";
-import { loading, problemNotice } from "./parts.js";
-import { route as routeNow } from "./route.js";
+import { loading, notice, problemNotice } from "./parts.js";
+import { link, route as routeNow } from "./route.js";
 import { known } from "./screens.js";
 
 const PACE_MS = 1_000;
@@ -64,11 +65,17 @@ export function update() {
 
 async function open() {
   const route = routeNow();
+  if (current && !current.isAt(route)) closeDialogs();
   if (current && current.name === route.screen) return current.moveTo(route);
   current?.close();
   const mine = (current = new Opened(route));
   update();
   await mine.begin();
+}
+
+/** A question about what was left must not stand before what is shown now. */
+function closeDialogs() {
+  for (const dialog of document.querySelectorAll("dialog[open]")) dialog.close();
 }
 
 function draw() {
@@ -77,7 +84,7 @@ function draw() {
     render(current.drawn(), place);
   } catch (error) {
     console.error(error);
-    render(problemNotice({ status: 500, message: text("frame.broken") }, () => location.reload()), place);
+    render(problemNotice({ status: 500, message: text("frame.failed") }, () => location.reload()), place);
   }
   told(current);
 }
@@ -89,7 +96,10 @@ class Opened {
     this.screen = null;
     this.failure = null;
     this.update = update;
-    this.refresh = () => this.#askSoon(0);
+    // An action may end after its screen was left: then what is open now may show what it did.
+    this.refresh = () => current?.screen && current.#askSoon(0);
+    this.asking = false;
+    this.missed = false; // something happened while it was asked
     this.timer = 0;
     this.round = 0;
     this.#forget();
@@ -99,6 +109,7 @@ class Opened {
     this.data = {};
     this.errors = {};
     this.complete = false; // everything was answered once
+    this.refused = false; // nothing of it may be seen by who is looking
     this.loading = true; // for the address as it is now
   }
 
@@ -114,7 +125,11 @@ class Opened {
       return;
     }
     if (current !== this) return;
-    this.screen.opened?.(this);
+    try {
+      this.screen.opened?.(this);
+    } catch (error) {
+      console.error(error); // what it shows may still be right
+    }
     update();
     await this.#ask();
   }
@@ -132,8 +147,12 @@ class Opened {
     });
   }
 
+  isAt({ screen, path }) {
+    return screen === this.name && link(screen, ...path) === link(screen, ...this.route.path);
+  }
+
   moveTo(route) {
-    const elsewhere = route.path.join("/") !== this.route.path.join("/");
+    const elsewhere = !this.isAt(route);
     this.route = route;
     if (elsewhere && !this.screen?.keeps) this.#forget();
     this.loading = true;
@@ -148,13 +167,15 @@ class Opened {
   }
 
   hear({ events, reset, state, before }) {
-    if (!this.screen) return;
+    if (!this.screen || this.refused) return;
     // What was asked before the first connection stood may miss a moment; what was lost, more.
     if (state === "live") this.#askSoon(before === "lost" ? 0 : (this.screen.paceMs ?? PACE_MS));
     else if (reset) this.#askSoon(0);
     else if (state) update();
     else if (events?.some((event) => this.screen.concerns?.(event, this) ?? true)) {
-      this.#askSoon(this.screen.paceMs ?? PACE_MS);
+      // One answer after the other, or a slow server would never be heard to the end.
+      if (this.asking) this.missed = true;
+      else this.#askSoon(this.screen.paceMs ?? PACE_MS);
     }
   }
 
@@ -172,14 +193,28 @@ class Opened {
     if (document.hidden && this.complete) return;
     const round = (this.round += 1);
     const startedAt = performance.now();
-    const asked = Object.entries(this.screen.ask?.(this.route, this) ?? {});
+    this.asking = true;
+    this.missed = false;
+    const asked = this.#asked();
     await Promise.all(asked.map(([name, ask]) => this.#askOne(round, name, ask)));
     if (round !== this.round) return;
+    this.asking = false;
     this.complete = true;
     this.loading = false;
+    this.refused = asked.length > 0 && asked.every(([name]) => this.errors[name]?.status === 403);
     update();
+    if (this.refused) return; // it stays so, until somebody asks again
     const tookMs = performance.now() - startedAt;
-    this.#askSoon(Math.max(this.screen.restMs ?? REST_MS, tookMs * SHARE));
+    const restMs = this.missed ? (this.screen.paceMs ?? PACE_MS) : (this.screen.restMs ?? REST_MS);
+    this.#askSoon(Math.max(restMs, tookMs * SHARE));
+  }
+
+  #asked() {
+    try {
+      return Object.entries(this.screen.ask?.(this.route, this) ?? {});
+    } catch (error) {
+      return [["screen", () => Promise.reject(error)]]; // said where the answers would be
+    }
   }
 
   async #askOne(round, name, ask) {
@@ -191,8 +226,9 @@ class Opened {
     } catch (error) {
       if (round !== this.round || error.name === "AbortError") return;
       this.errors[name] = error;
+      if (!(error instanceof Refusal)) console.error(error);
       // What cannot be reached may come back; what is refused is not there (any more).
-      if (!error.unreachable) delete this.data[name];
+      if (!error.passes) delete this.data[name];
     }
   }
 
@@ -206,8 +242,16 @@ class Opened {
       <h1 tabindex="-1">${screen.title?.(route, this) ?? text(`nav.${name}`)}</h1>
       ${this.complete && Object.keys(this.data).length === 0 && first
         ? problemNotice(first, this.refresh)
-        : this.complete ? screen.show(this) : loading()}
+        : this.complete ? html`${this.#stale()}${screen.show(this)}` : loading()}
     </div>`;
+  }
+
+  /** What is old must not look as if it were not; of a lost connection the banner tells. */
+  #stale() {
+    const [why] = Object.values(this.errors).filter(({ passes }) => passes);
+    if (!why || !isLive()) return null;
+    return notice("warn", html`<p>${text("frame.stale", { why: why.message })}</p>
+      <button type="button" class="quiet small" @click=${this.refresh}>${text("frame.again")}</button>`);
   }
 }
 

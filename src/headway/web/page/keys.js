@@ -18,7 +18,8 @@ export function startKeys() {
 function pressed(event) {
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
     event.preventDefault();
-    return openPalette();
+    if (!document.querySelector("dialog[open]")) openPalette(); // a question is answered first
+    return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
   const typing = event.target.closest?.("input, textarea, select, [contenteditable]");

@@ -24,6 +24,7 @@ const THEME_ICONS = { auto: "auto", light: "sun", dark: "moon" };
 let paused = false; // the whole queue
 let pausedAsked = 0; // a timer
 let shownTitle = "";
+let sessionFailed = false;
 
 addWords(PAGE_WORDS);
 startTheme(drawShell);
@@ -36,19 +37,31 @@ window.headway = { screens: SCREENS.map(({ name }) => name) };
 begin();
 
 async function begin() {
-  const session = loadSession().catch(report);
+  const session = look();
   drawShell();
   listen(hear);
+  document.addEventListener("visibilitychange", lookWhetherPaused);
   startListening();
   startKeys();
   startFrame(byId("page-content"), shown, session);
-  await session;
+}
+
+/** Who is looking: without it nothing may be done here, so it is asked again when it failed. */
+async function look() {
+  sessionFailed = false;
+  try {
+    await loadSession();
+  } catch (error) {
+    sessionFailed = true;
+    report(error);
+  }
   drawShell();
   update();
 }
 
 function hear({ state, events, reset }) {
   if (state) drawShell();
+  if (state === "live" && sessionFailed) look();
   if (state === "live" || reset || events?.some(({ job }) => job === null)) {
     // Many events in a row are one question.
     pausedAsked ||= setTimeout(lookWhetherPaused, 500);

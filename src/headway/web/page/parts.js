@@ -79,9 +79,10 @@ export function problemNotice(error, again = null) {
 
 /** A share as a bar; `label` is what it says to those who cannot see it. */
 export function bar(share, label, kind = "") {
-  const width = Math.max(0, Math.min(1, share ?? 0));
+  const known = Number.isFinite(share);
+  const width = known ? Math.max(0, Math.min(1, share)) : 0;
   return html`<span class="bar ${kind}" role="progressbar" aria-label=${label} aria-valuemin="0"
-    aria-valuemax="100" aria-valuenow=${share === null || share === undefined ? null : Math.round(width * 100)}
+    aria-valuemax="100" aria-valuenow=${known ? Math.round(width * 100) : null}
     ><span class="bar-fill" --share=${String(width)}></span></span>`;
 }
 

@@ -21,6 +21,12 @@ export function link(screen, ...parts) {
   return `#/${[screen, ...parts].map((part) => encodeURIComponent(part)).join("/")}${query && `?${query}`}`;
 }
 
+/** `sought({ lane: "my lane", status: "open" })`: a search, with quotes where they are needed. */
+export function sought(qualifiers) {
+  const quoted = (value) => (/[\s"]|^$/.test(value) ? `"${value.replaceAll(/["\\]/g, "\\$&")}"` : value);
+  return Object.entries(qualifiers).map(([name, value]) => `${name}:${quoted(String(value))}`).join(" ");
+}
+
 export function go(address) {
   if (location.hash !== address) location.hash = address;
 }

@@ -7,7 +7,7 @@ import { call } from "../api.js";
 import { askForm, confirm } from "../dialogs.js";
 import { icon } from "../icons.js";
 import { badge, button, countdown, empty, notice, problemNotice, when } from "../parts.js";
-import { link } from "../route.js";
+import { link, sought } from "../route.js";
 import { say } from "../toasts.js";
 
 const KINDS = { healthy: "good", unchecked: "queued", cooling: "warn", disabled: "bad", expired: "bad" };
@@ -63,7 +63,7 @@ function card(account, view) {
 
 function used({ uses, failures, in_use: now, last_used_at: last, site }) {
   return html`${text("archive.acc.used.by", { n: uses })}${last && html` · ${text("archive.acc.used.last")} ${when(last)}`}${failures > 0 ? html` · ${text("archive.acc.refusals", { n: failures })}` : null}
-    ${now > 0 ? html` · <a href=${link("requests", { q: `status:running lane:requires_cookie upstream:${site}` })}>${text("archive.acc.used.now", { n: now })}</a>` : null}`;
+    ${now > 0 ? html` · <a href=${link("requests", { q: sought({ status: "running", lane: "requires_cookie", upstream: site }) })}>${text("archive.acc.used.now", { n: now })}</a>` : null}`;
 }
 
 function actions(account, view) {

@@ -22,7 +22,7 @@ import { UPSTREAM_WORDS } from "./upstreams-words.js";
 const TABS = { channels, batches, costs };
 const SUBJECTS = /^(channel|upstream|budget|batch|file|tenant|lane|type):/;
 // Online calls are no events, so capacity is asked for without one; rows of bills should not run away.
-const PACES = { channels: { soonMs: 1_500, restMs: 3_000 }, batches: { soonMs: 1_500, restMs: 4_000 }, costs: { soonMs: 5_000, restMs: 10_000 } };
+const PACES = { channels: { soonMs: 1_000, restMs: 3_000 }, batches: { soonMs: 1_000, restMs: 4_000 }, costs: { soonMs: 5_000, restMs: 10_000 } };
 const WEEK = 7;
 
 let pace = PACES.channels; // of the part that is looked at

@@ -4,14 +4,14 @@ import { each, html } from "../../render.js";
 import { isKnown, language, text } from "../../text.js";
 import { icon } from "../icons.js";
 import { countdown, when } from "../parts.js";
-import { link } from "../route.js";
+import { link, sought } from "../route.js";
 
 const ICONS = { bad: "warn", warn: "warn", info: "info" };
 const SHOWN = 5;
 const PLACES = {
   upstream: ({ name }) => (name ? link("upstreams", name) : link("upstreams")),
-  lane: ({ name }) => link("requests", name ? { q: `lane:${name}` } : {}),
-  type: ({ name }) => link("requests", name ? { q: `type:${name} status:failed` } : {}),
+  lane: ({ name }) => link("requests", name ? { q: sought({ lane: name }) } : {}),
+  type: ({ name }) => link("requests", name ? { q: sought({ type: name, status: "failed" }) } : {}),
   jobs: () => link("requests", { q: "status:failed" }),
   job: ({ name }) => link("requests", name),
   schedule: () => link("schedules"),

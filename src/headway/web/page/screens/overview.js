@@ -5,7 +5,7 @@ import { text } from "../../text.js";
 import { call } from "../api.js";
 import { bytes, count, duration, percent } from "../format.js";
 import { bar, button, empty, figure, problemNotice } from "../parts.js";
-import { adjust, link } from "../route.js";
+import { adjust, link, sought } from "../route.js";
 import { seesAll } from "../session.js";
 import { say } from "../toasts.js";
 import { attentionList } from "./overview-attention.js";
@@ -122,7 +122,7 @@ function laneTable(lanes, view) {
 function laneRow(lane, view) {
   const { name, running, limit, counts, paused } = lane;
   return html`<tr>
-    <th scope="row"><a href=${link("requests", { q: `lane:${name} status:open` })}>${name}</a>${paused && html` <span class="badge paused">${text("state.paused")}</span>`}</th>
+    <th scope="row"><a href=${link("requests", { q: sought({ lane: name, status: "open" }) })}>${name}</a>${paused && html` <span class="badge paused">${text("state.paused")}</span>`}</th>
     <td><span class="use"><span class="numbers">${count(running)}${limit === null ? null : ` / ${count(limit)}`}</span>${limit !== null && bar(limit ? running / limit : 1, text("overview.use", { name }))}</span></td>
     <td class="number">${count(counts?.queued ?? 0)}</td>
     <td class="number ${counts?.failed ? "failing" : "muted"}">${count(counts?.failed ?? 0)}</td>
@@ -173,7 +173,7 @@ function typeTable(types) {
       : html`<div class="table-frame"><table>
         <thead><tr><th scope="col">${text("overview.type")}</th><th scope="col" class="number">${text("overview.ended")}</th><th scope="col" class="number">${text("overview.success")}</th>
           <th scope="col" class="number">${text("overview.run")}</th><th scope="col" class="number">${text("overview.wait")}</th></tr></thead>
-        <tbody>${each(types, ({ type }) => type, (row) => html`<tr><th scope="row"><a href=${link("requests", { q: `type:${row.type}` })}>${row.type}</a></th>
+        <tbody>${each(types, ({ type }) => type, (row) => html`<tr><th scope="row"><a href=${link("requests", { q: sought({ type: row.type }) })}>${row.type}</a></th>
           <td class="number">${count(row.count)}</td><td class="number ${row.failed ? "failing" : ""}">${percent(row.success_rate, 1)}</td>
           <td class="number">${duration(row.mean_run_s)}</td><td class="number">${duration(row.mean_wait_s)}</td></tr>`)}</tbody></table></div>`}
   </section>`;

@@ -7,7 +7,7 @@ import { serverNow } from "../clock.js";
 import { askForm, confirm } from "../dialogs.js";
 import { count, duration } from "../format.js";
 import { bar, button, countdown, empty, when } from "../parts.js";
-import { go, link } from "../route.js";
+import { go, link, sought } from "../route.js";
 import { say } from "../toasts.js";
 import { SCHEDULE_WORDS } from "./schedules-words.js";
 
@@ -36,7 +36,7 @@ export const screen = {
 function row(schedule, view) {
   const { name, type, lane, paused, source, missed, strikes } = schedule;
   return html`<tr data-row>
-    <th scope="row"><a href=${link("requests", { q: `schedule:${quoted(name)}` })}>${name}</a><span class="under muted">${type} · ${lane}${source === "code" ? html` · ${text("schedules.bycode")}` : null}</span></th>
+    <th scope="row"><a href=${link("requests", { q: sought({ schedule: name }) })}>${name}</a><span class="under muted">${type} · ${lane}${source === "code" ? html` · ${text("schedules.bycode")}` : null}</span></th>
     <td>${ruleWords(schedule.rule)}${strikes > 0 && html`<span class="under failing">${text("schedules.strikes", { n: strikes })}</span>`}</td>
     <td class="next">${nextOne(schedule)}</td>
     <td>${when(schedule.last_due_at)}</td>
@@ -50,10 +50,6 @@ function row(schedule, view) {
       ${button({ label: text("schedules.remove", { name }), icon: "trash", bare: true, run: () => remove(schedule, view) })}
     </span></td>
   </tr>`;
-}
-
-function quoted(name) {
-  return /[\s"]/.test(name) ? `"${name.replaceAll(/(["\\])/g, "\\$1")}"` : name;
 }
 
 export function ruleWords(rule) {

@@ -6,7 +6,7 @@ import { call } from "../api.js";
 import { changeCaps, resetCaps } from "../caps.js";
 import { count, duration } from "../format.js";
 import { bar, button, empty } from "../parts.js";
-import { link } from "../route.js";
+import { link, sought } from "../route.js";
 import { say } from "../toasts.js";
 
 export function lanes(view) {
@@ -23,7 +23,7 @@ function laneRow(lane, view) {
   const { name, running, limit, limits, paused, settings, counts } = lane;
   const pace = limits.find((each) => each.interval_s);
   return html`<tr data-row>
-    <th scope="row"><a href=${link("requests", { q: `lane:${name}` })}>${name}</a>${paused && html` <span class="badge paused">${text("state.paused")}</span>`}</th>
+    <th scope="row"><a href=${link("requests", { q: sought({ lane: name }) })}>${name}</a>${paused && html` <span class="badge paused">${text("state.paused")}</span>`}</th>
     <td><span class="use"><span class="numbers">${count(running)} / ${limit === null ? "∞" : count(limit)}</span>${limit === null ? null : bar(limit ? running / limit : 1, text("settings.use", { name }))}</span></td>
     <td>${pace ? text("settings.every", { time: duration(pace.interval_s) }) : html`<span class="muted">–</span>`}</td>
     <td class="number">${count(counts?.queued ?? 0)}</td>

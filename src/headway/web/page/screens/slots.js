@@ -23,19 +23,15 @@ export const screen = {
 
   ask({ params }) {
     const { state, upstream, tenant } = params;
-    const asked = {
-      slots: () => call("listSlots", { state, upstream, tenant, page: params.page ?? 1, size: SIZE }),
-      stats: () => call("slotStats"),
-    };
-    if (seesAll()) asked.gate = () => busiest(upstream);
-    return asked;
+    const mine = { slots: () => call("listSlots", { state, upstream, tenant, page: params.page ?? 1, size: SIZE }) };
+    return seesAll() ? { ...mine, stats: () => call("slotStats"), gate: () => busiest(upstream) } : mine;
   },
 
   show(view) {
     const { slots, stats, gate } = view.data;
     const { params } = view.route;
     const filtered = params.state || params.upstream || params.tenant;
-    if (slots?.total === 0 && !filtered && stats?.counts.created === 0) {
+    if (slots?.total === 0 && !filtered && (stats?.counts.created ?? 0) === 0) {
       return empty({ icon: "cells", title: text("slots.none"), about: text("slots.none.about"), code: "headway slot run --upstream downloads.example -- curl -O https://downloads.example/file" });
     }
     return html`${stats && figures(stats)}

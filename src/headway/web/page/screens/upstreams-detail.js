@@ -5,7 +5,7 @@ import { text } from "../../text.js";
 import { resetCaps } from "../caps.js";
 import { count, duration, percent } from "../format.js";
 import { bar, button, countdown, problemNotice, when } from "../parts.js";
-import { adjust, link } from "../route.js";
+import { adjust, link, sought } from "../route.js";
 import { detailButtons, forget, pin } from "./upstreams-actions.js";
 import { chartWithLegend, charts } from "./upstreams-charts.js";
 import { cells, holdsBack, numbers, stateBadge, stateOf, whereIs } from "./upstreams-lane.js";
@@ -111,7 +111,7 @@ function holders(gate) {
           <td><a href=${whereIs(holder)}>${holder.kind === "job" ? `#${holder.id}` : holder.id}</a> <span class="muted">${holder.type}</span></td>
           <td>${holder.tenant || text("upstreams.nobody")}</td><td><i class="cell-key ${holder.traffic}"></i>${text(`upstreams.cell.${holder.traffic}`)}</td>
           <td class="number"><hw-elapsed at=${holder.granted_at}></hw-elapsed></td></tr>`)}</tbody></table></div>`}
-    <p><a href=${link("requests", { q: `upstream:${gate.name} status:open` })}>${text("upstreams.requests")}</a></p>
+    <p><a href=${link("requests", { q: sought({ upstream: gate.name, status: "open" }) })}>${text("upstreams.requests")}</a></p>
   </section>`;
 }
 
