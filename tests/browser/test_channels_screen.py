@@ -18,7 +18,7 @@ from playwright.sync_api import Locator, Page, expect
 from headway.testing.llm_upstream import LlmUpstream
 from tests.browser.audit import audit
 from tests.browser.conftest import ExpectStatus, PageOn
-from tests.browser.kit import Language, go, wait_ready, wait_until
+from tests.browser.kit import Language, go, wait_ready
 from tests.contract.calls_kit import CHAT, answered, ask, channel, provider
 from tests.contract.kit import JSON, Api, new_name
 from tests.hands.kit import eventually
@@ -210,16 +210,16 @@ def test_a_channel_says_what_it_bears_and_why_work_waits(desk: Desk, page_on: Pa
         "href", f"#/upstreams/{code}"
     )
     expect(card).to_contain_text(f"Nothing is queued for {model}.")
-    api.post(f"/api/upstreams/{code}/close", {"for_s": 600, "why": "maintenance"})
+    api.post(f"/api/upstreams/{code}/close", {"for_s": 600, "why": "401 no such key"})
     held = ask(api, model)
-    expect(card).to_contain_text(re.compile(r"Next queued call: 9:\d\d.*closed \(maintenance\)"))
+    expect(card).to_contain_text(
+        re.compile(r"Next queued call: 9:\d\d.*closed \(401 no such key\)")
+    )
+    expect(card).to_contain_text("Key refused: 401 no such key")
     expect(fact(card, "Waiting")).to_have_text("1")
     press(card, f"Switch {code} off")
     undo(page, f"{code} is off.")
     assert api.get(f"/api/channels/{code}")["enabled"] is True
-    api.post(f"/api/upstreams/{code}/close", {"for_s": 600, "why": "401 the key is refused"})
-    expect(card).to_contain_text("Key refused: 401 the key is refused")
-
     card.get_by_role("link", name=code, exact=True).click()
     expect(page.locator("hw-chart")).to_have_accessible_name(re.compile("Calls a minute"))
     expect(fact(page, "Cost in 7 days")).to_contain_text("$0.")

@@ -21,9 +21,7 @@ def api(site: Server) -> Iterator[Api]:
         yield client
 
 
-def test_lanes_and_the_queue_are_paused_and_go_on(
-    page_on: PageOn, site: Server, api: Api
-) -> None:
+def test_lanes_and_the_queue_are_paused_and_go_on(page_on: PageOn, site: Server, api: Api) -> None:
     lane = new_name("lane")
     api.enqueue(new_name("kind"), lane=lane)
     page = page_on(site)
@@ -111,8 +109,8 @@ def test_each_item_that_needs_attention_leads_to_its_place(page_on: PageOn, site
     assert links.evaluate_all("(all) => all.map((each) => each.getAttribute('href'))") == [*PLACES]
     expect(links.nth(4)).to_have_text("slots_outlived in English")
     page.get_by_role("button", name="中文").click()
-    expect(links.nth(2)).to_have_text("近一小时有 4 个 fetch 任务失败，最近一次：E7")
-    expect(links.nth(6)).to_have_text("2 个订阅源已不存在：one、two")
+    expect(links.nth(2)).to_have_text("近一小时有 4 个 fetch 任务失败，最近一次：E7")  # noqa: RUF001
+    expect(links.nth(6)).to_have_text("2 个订阅源已不存在：one、two")  # noqa: RUF001
     links.nth(4).click()
     wait_ready(page, "slots")
 

@@ -55,7 +55,7 @@ def test_a_lane_is_paused_and_its_caps_changed(page_on: PageOn, site: Server, ap
     expect(page.get_by_role("row").filter(has_text=lane)).to_contain_text("limit = 5 operator")
 
 
-def test_a_token_is_shown_once_and_revoked(page_on: PageOn, site: Server, api: Api) -> None:
+def test_a_token_is_shown_once_and_revoked(page_on: PageOn, site: Server) -> None:
     name = new_name("token")
     page = page_on(site, "#/settings/tokens")
     wait_ready(page, "settings")
@@ -117,7 +117,9 @@ def test_ended_jobs_are_kept_as_long_as_people_say(page_on: PageOn, site: Server
     with page.expect_response("**/api/tasks/cleanup") as cleaned:
         page.get_by_role("button", name="Clean up now").click()
         sure = dialog(page, "Clean up now?")
-        expect(sure).to_contain_text("completed jobs older than 7 days and failed ones older than 30")
+        expect(sure).to_contain_text(
+            "completed jobs older than 7 days and failed ones older than 30"
+        )
         sure.get_by_role("button", name="Clean up now").click()
     assert cleaned.value.ok
     expect(toast(page, "Removed 0 jobs and 0 events.")).to_be_visible()

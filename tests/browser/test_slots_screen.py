@@ -73,7 +73,9 @@ def test_slots_are_narrowed_down_and_ended(
     expect(toast(page, f"Slot {held} is ended.")).to_be_visible()
     expect(rows).to_have_count(2)
     expect(rows.filter(has_text="lone")).to_contain_text("Held")
-    assert waits.result()["state"] == "granted"
+    (granted,) = api.get("/api/slots", upstream=host, tenant="lone")["items"]
+    assert granted["state"] == "granted"
+    assert waits.result()["id"] == granted["id"]
 
 
 def test_who_holds_nothing_is_told_what_slots_are_for(page_on: PageOn, site: Server) -> None:

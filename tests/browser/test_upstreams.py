@@ -1,4 +1,4 @@
-"""Upstreams on the page: found, steered with a look at what would follow, and each step taken back."""
+"""Upstreams on the page: found, steered after a look at what would follow, each step taken back."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_one_is_found_by_its_name_and_many_come_in_pages(
     expect(field).to_be_focused()
     page.keyboard.type(word)
     lanes = page.locator("article.lane")
-    expect(page.locator(".pager")).to_contain_text("1–20 of 21")
+    expect(page.locator(".pager")).to_contain_text("1–20 of 21")  # noqa: RUF001
     expect(lanes).to_have_count(20)
     expect(lanes.first.get_by_label("0 of 2 places are taken").locator("li")).to_have_count(2)
     page.get_by_role("button", name="Next page").click()
@@ -58,6 +58,7 @@ def test_one_is_found_by_its_name_and_many_come_in_pages(
     expect(lanes).to_have_count(1)
     press(page, "Escape", "j", "Enter")  # from the field, to the row, into it
     expect(page.get_by_role("heading", level=1)).to_have_text(f"{word}-07.example")
+    expect(page.locator(".lane.whole")).to_be_visible()
     press(page, "Escape")
     expect(page.get_by_role("heading", level=1)).to_have_text("Upstreams")
     field.fill("nobody has this")
@@ -102,7 +103,9 @@ def test_it_is_paused_closed_and_opened_and_each_step_taken_back(
         undo(page, f"{host} is closed.")
         expect(lane.get_by_role("button", name="Close")).to_be_visible()
         assert gate(api, host)["closed_until"] is None
-        until = api.post(f"/api/upstreams/{host}/close", {"for_s": 900, "why": "ban"})["closed_until"]
+        until = api.post(f"/api/upstreams/{host}/close", {"for_s": 900, "why": "ban"})[
+            "closed_until"
+        ]
         lane.get_by_role("button", name="Open").click()
         expect(dialog(page, f"Open {host} now?")).to_contain_text("because of: ban.")
         assert gate(api, host)["closed_until"] == until, "not before it was confirmed"
@@ -186,7 +189,9 @@ def test_what_was_learned_is_pinned_and_forgotten(
     expect(page.get_by_text("pinned: 30")).to_have_count(0)
     assert pins() == {}
     page.get_by_role("button", name="Forget").click()
-    dialog(page, f"Forget what was learned about {host}?").get_by_role("button", name="Forget").click()
+    dialog(page, f"Forget what was learned about {host}?").get_by_role(
+        "button", name="Forget"
+    ).click()
     expect(toast(page, f"What was learned about {host} is forgotten.")).to_be_visible()
     events = {each["event"] for each in api.get("/api/audit")["items"]
               if each["subject"] == f"upstream:{host}"}  # fmt: skip

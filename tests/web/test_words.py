@@ -1,5 +1,5 @@
-"""The words of the pages, read from their sources: each that is used is there in both languages, and
-each that is there is used.
+"""The words of the pages, read from their sources: each that is used is there in both languages,
+and each that is there is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from pathlib import Path
 
 WEB = Path(str(files("headway.web")))
 STRING = r'"(?:[^"\\\n]|\\.)*"'
-ENTRY = re.compile(rf'(?:"([\w-]+(?:\.[\w-]+)+)"|^  (\w+)): \[\s*({STRING}),\s*({STRING}),?\s*\]', re.M)
+ENTRY = re.compile(
+    rf'(?:"([\w-]+(?:\.[\w-]+)+)"|^  (\w+)): \[\s*({STRING}),\s*({STRING}),?\s*\]', re.M
+)
 # `text("a.b")`, `text(odd ? "a.b" : "a.c")`, `word("a.b")`, `data-t="a.b"`
 USED = re.compile(
     rf"\b(?:text|word)\((?:[^()\"`]*\? )?({STRING})(?: : ({STRING}))?|data-t[\w-]*=({STRING})"
@@ -23,7 +25,8 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 CHINESE = re.compile("[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]")
 # Names, and what people type: they are the same in every language.
 TERMS = {
-    "archive.lib.ytdlp", "archive.lib.ffmpeg", "archive.acc.cookies", "requests.search.example",
+    "archive.lib.ytdlp", "archive.lib.ffmpeg", "archive.acc.cookies", "channels.tokens",
+    "requests.search.example",
 }  # fmt: skip
 COMMENT = re.compile(r"^\s*//.*$", re.M)
 NO_WORD = re.compile(r"[\W\d_]*")
@@ -82,13 +85,19 @@ def test_what_is_used_is_there() -> None:
 
 
 def test_what_is_there_is_used() -> None:
-    literals, shapes = set(), []
+    literals, begins = set[str](), set[str]()
+    shapes: list[re.Pattern[str]] = []
     for text in sources().values():
         rest = ENTRY.sub("", text)
         literals |= {literal[1:-1] for literal in re.findall(STRING, rest)}
         shapes += map(shape, MADE.findall(rest))
-    unused = [key for key in words() if key not in literals]
-    assert [key for key in unused if not any(each.fullmatch(key) for each in shapes)] == []
+        begins |= {made.partition("${")[0] for made in MADE.findall(rest)}
+
+    def is_used(key: str) -> bool:
+        whole = key in literals or any(each.fullmatch(key) for each in shapes)
+        return whole or any(key.removeprefix(begin) in literals for begin in begins)
+
+    assert [key for key in words() if not is_used(key)] == []
 
 
 def test_both_languages_say_the_same() -> None:

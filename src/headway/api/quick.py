@@ -4,6 +4,7 @@ FastAPI finds the route and resolves each of its dependencies anew for every req
 longer than storing a job. These routes are found by their path at once, take the request as it is,
 and ask for the same things directly. Their bodies are validated by models and stand in the document
 like all others. A path may have one number in it, before its last word: `/api/slots/{id}/poll`.
+The files of the pages are among them, since a page that is opened asks for dozens of them at once.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Place(NamedTuple):
 
 ENDPOINTS: dict[tuple[str, str], Endpoint] = {}  # by method and path
 NUMBERED: dict[tuple[str, str], Endpoint] = {}  # likewise, with {id} for the number
+BELOW: dict[str, Endpoint] = {}  # GET of anything below a first word, such as `static`
 ID = {
     "name": "id",
     "in": "path",
@@ -74,10 +76,25 @@ def post(
     return register
 
 
+def below(word: str) -> Callable[[Endpoint], Endpoint]:
+    """A route for GET of all that is below this first word."""
+
+    def register(endpoint: Endpoint) -> Endpoint:
+        BELOW[word] = endpoint
+        return endpoint
+
+    return register
+
+
 def find(scope: Scope) -> Endpoint | None:
     """The route that this request is for, if it is one of these; it is noted which one it is."""
     method, path = scope["method"], scope["path"]
     endpoint = ENDPOINTS.get((method, path)) or ENDPOINTS.get((ANY, path))
+    if endpoint is None and method == "GET":
+        word = path[1:].partition("/")[0]
+        endpoint = BELOW.get(word)
+        if endpoint is not None:
+            path = f"/{word}/{{name}}"
     if endpoint is None:
         front, _, verb = path.rpartition("/")
         noun, _, number = front.rpartition("/")

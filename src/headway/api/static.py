@@ -25,6 +25,7 @@ TYPES = {
 }
 # Plain names in directories of plain names: nothing hidden, nothing above, nothing of Python.
 NAME = re.compile(r"(?:[a-z][a-z0-9_-]*/)*[a-z][a-z0-9_-]*\.(html|css|js|svg)", re.ASCII)
+LONGEST = 100  # characters of such a name
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,8 @@ def static_file(name: str, asked: Headers) -> Response:
     """`asked`: the headers of the request. A page is looked at again each time it is opened, so
     that a new version of the server never meets half of an old page.
     """
-    found = files("headway.web").joinpath(*name.split("/")) if NAME.fullmatch(name) else None
+    known = len(name) <= LONGEST and NAME.fullmatch(name)
+    found = files("headway.web").joinpath(*name.split("/")) if known else None
     if found is None or not found.is_file():
         raise Problem(404, f"there is no page {name!r}")
     # Inside of an archive nothing changes while it runs.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
 from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Path, Request, Response
+from fastapi import APIRouter, Request, Response
 from starlette.responses import RedirectResponse
 
+from headway.api import quick
 from headway.api.auth import COOKIE
 from headway.api.problems import Problem
 from headway.api.site import TheSite
@@ -16,6 +16,7 @@ from headway.api.static import static_file
 router = APIRouter(include_in_schema=False)
 
 MAX_FORM = 16_384
+OLD_PAGE = "queue_admin.html"
 
 
 def page(request: Request, name: str) -> Response:
@@ -41,15 +42,11 @@ async def favicon(request: Request) -> Response:
     return page(request, "favicon.svg")
 
 
-@router.get("/static/queue_admin.html")
-async def queue_admin() -> Response:
-    """Where the page of seed 000 was."""
-    return RedirectResponse("/", 307)
-
-
-@router.get("/static/{name:path}")
-async def static(request: Request, name: Annotated[str, Path(max_length=100)]) -> Response:
-    return page(request, name)
+@quick.below("static")
+async def static(request: Request) -> Response:
+    """A file of a page. Where the page of seed 000 was, the way to the new one."""
+    name = request.scope["path"].removeprefix("/static/")
+    return RedirectResponse("/", 307) if name == OLD_PAGE else page(request, name)
 
 
 @router.get("/login")

@@ -23,6 +23,7 @@ class Chart extends HTMLElement {
   set chart(chart) {
     if (chart === this.#chart) return;
     this.#chart = chart;
+    if (chart && !this.ariaLabel) this.ariaLabel = chart.label ?? ""; // a name at once, its values with the drawing
     this.#drawSoon();
   }
 

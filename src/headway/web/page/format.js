@@ -12,20 +12,25 @@ function formatter(kind, options) {
   return made.get(key);
 }
 
+/** Whatever is sent for a number that nobody knows, the rest of the screen is shown. */
+function isKnown(value) {
+  return value !== null && value !== undefined && Number.isFinite(Number(value));
+}
+
 /** A count; nothing known is a dash. Very large ones are rounded, so that they keep their place. */
 export function count(value) {
-  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (!isKnown(value)) return "–";
   if (Math.abs(value) <= MAX_EXACT) return formatter(Intl.NumberFormat, { maximumFractionDigits: 1 }).format(value);
   return formatter(Intl.NumberFormat, { notation: "compact", maximumSignificantDigits: 4 }).format(value);
 }
 
 export function percent(share, digits = 0) {
-  if (share === null || share === undefined) return "–";
+  if (!isKnown(share)) return "–";
   return formatter(Intl.NumberFormat, { style: "percent", maximumFractionDigits: digits }).format(share);
 }
 
 export function money(amount, currency) {
-  if (amount === null || amount === undefined) return "–";
+  if (!isKnown(amount)) return "–";
   const digits = Math.abs(amount) < 1 ? 4 : 2;
   try {
     return formatter(Intl.NumberFormat, { style: "currency", currency, maximumFractionDigits: digits }).format(amount);
@@ -35,7 +40,7 @@ export function money(amount, currency) {
 }
 
 export function bytes(value) {
-  if (value === null || value === undefined) return "–";
+  if (!isKnown(value)) return "–";
   const units = ["B", "KB", "MB", "GB", "TB"];
   let size = value;
   let unit = 0;
@@ -48,6 +53,7 @@ export function bytes(value) {
 
 /** `3:12`, `1:03:12`, `2 d 4 h`: what is left, or what it took. */
 export function clockTime(seconds) {
+  if (!isKnown(seconds)) return "–";
   const whole = Math.max(0, Math.round(seconds));
   const days = Math.floor(whole / 86_400);
   if (days > 0) return text("time.days", { n: days, h: Math.floor((whole % 86_400) / 3600) });
@@ -58,7 +64,7 @@ export function clockTime(seconds) {
 
 /** `12 ms`, `3.2 s`, `4 min`, `2 h`: how long something took, in two digits or so. */
 export function duration(seconds) {
-  if (seconds === null || seconds === undefined) return "–";
+  if (!isKnown(seconds)) return "–";
   if (seconds < 0.001) return text("time.ms", { v: "0" });
   if (seconds < 1) return text("time.ms", { v: String(Math.round(seconds * 1000)) });
   if (seconds < 10) return text("time.s", { v: String(Math.round(seconds * 10) / 10) });
@@ -80,21 +86,25 @@ export function relative(at) {
   return format(Math.trunc(seconds / 86_400), "day");
 }
 
+function moment(at, options) {
+  return isKnown(new Date(at)) ? formatter(Intl.DateTimeFormat, options).format(new Date(at)) : "–";
+}
+
 export function exactTime(at) {
-  return formatter(Intl.DateTimeFormat, {
+  return moment(at, {
     year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit",
     second: "2-digit", timeZoneName: "short", hourCycle: "h23",
-  }).format(new Date(at));
+  });
 }
 
 /** `14:05`, `14:05:12`: for the axis of a chart. */
 export function timeOfDay(at, withSeconds = false) {
-  return formatter(Intl.DateTimeFormat, {
+  return moment(at, {
     hour: "2-digit", minute: "2-digit", second: withSeconds ? "2-digit" : undefined, hourCycle: "h23",
-  }).format(new Date(at));
+  });
 }
 
 /** `16 Nov`: days are those of the server's books, which are kept in UTC. */
 export function dayOf(at) {
-  return formatter(Intl.DateTimeFormat, { month: "short", day: "numeric", timeZone: "UTC" }).format(new Date(at));
+  return moment(at, { month: "short", day: "numeric", timeZone: "UTC" });
 }

@@ -12,6 +12,7 @@
 //   commands(view)    [{ label, run, keys }] for the palette
 //   keys              { "r": (view) => …, "Enter": … } while nobody types
 //   opened(view), closed()
+//   explains          true: it says itself what was refused, beside what can be had
 //   keeps             true: what is known is shown until the next place of the same screen has answered
 //
 // `data.NAME` is the last answer, `errors.NAME` why there is none now. `update()` draws again with
@@ -201,9 +202,15 @@ class Opened {
     this.asking = false;
     this.complete = true;
     this.loading = false;
-    this.refused = asked.length > 0 && asked.every(([name]) => this.errors[name]?.status === 403);
+    // What is not asked for any more is not missed.
+    for (const name of Object.keys(this.errors)) if (!asked.some(([each]) => each === name)) delete this.errors[name];
+    this.refused = asked.length > 0 && asked.every(([name]) => [401, 403].includes(this.errors[name]?.status));
     update();
-    if (this.refused) return; // it stays so, until somebody asks again
+    if (this.refused) {
+      clearTimeout(this.timer); // it stays so, until somebody asks again
+      this.timer = 0;
+      return;
+    }
     const tookMs = performance.now() - startedAt;
     const restMs = this.missed ? (this.screen.paceMs ?? PACE_MS) : (this.screen.restMs ?? REST_MS);
     this.#askSoon(Math.max(restMs, tookMs * SHARE));
@@ -240,7 +247,7 @@ class Opened {
     const first = Object.values(this.errors)[0];
     return html`<div class="screen ${name}" data-screen=${name} data-loading=${this.loading}>
       <h1 tabindex="-1">${screen.title?.(route, this) ?? text(`nav.${name}`)}</h1>
-      ${this.complete && Object.keys(this.data).length === 0 && first
+      ${this.complete && Object.keys(this.data).length === 0 && first && !(screen.explains && first instanceof Refusal)
         ? problemNotice(first, this.refresh)
         : this.complete ? html`${this.#stale()}${screen.show(this)}` : loading()}
     </div>`;

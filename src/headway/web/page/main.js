@@ -12,7 +12,7 @@ import { openPalette } from "./palette.js";
 import { button } from "./parts.js";
 import { link } from "./route.js";
 import { SCREENS } from "./screens.js";
-import { loadSession, session } from "./session.js";
+import { boundToOne, loadSession, session } from "./session.js";
 import { nextTheme, startTheme, theme } from "./theme.js";
 import { report } from "./toasts.js";
 import { PAGE_WORDS } from "./words.js";
@@ -20,11 +20,11 @@ import "./chart.js";
 import "./elements.js";
 
 const byId = (id) => document.getElementById(id);
+const WHO_MS = 3_000;
 const THEME_ICONS = { auto: "auto", light: "sun", dark: "moon" };
 let paused = false; // the whole queue
 let pausedAsked = 0; // a timer
 let shownTitle = "";
-let sessionFailed = false;
 
 addWords(PAGE_WORDS);
 startTheme(drawShell);
@@ -46,14 +46,14 @@ async function begin() {
   startFrame(byId("page-content"), shown, session);
 }
 
-/** Who is looking: without it nothing may be done here, so it is asked again when it failed. */
-async function look() {
-  sessionFailed = false;
+/** Who is looking: without it nothing may be done here, so it is asked until it is known. */
+async function look({ again = false } = {}) {
   try {
     await loadSession();
+    if (again) view()?.refresh(); // what to ask depends on it
   } catch (error) {
-    sessionFailed = true;
-    report(error);
+    if (!again) report(error);
+    setTimeout(look, WHO_MS, { again: true });
   }
   drawShell();
   update();
@@ -61,7 +61,6 @@ async function look() {
 
 function hear({ state, events, reset }) {
   if (state) drawShell();
-  if (state === "live" && sessionFailed) look();
   if (state === "live" || reset || events?.some(({ job }) => job === null)) {
     // Many events in a row are one question.
     pausedAsked ||= setTimeout(lookWhetherPaused, 500);
@@ -70,6 +69,7 @@ function hear({ state, events, reset }) {
 
 async function lookWhetherPaused() {
   pausedAsked = 0;
+  if (document.hidden) return;
   try {
     const stats = await call("getQueueStats");
     if (stats.paused.all !== paused) {
@@ -105,7 +105,7 @@ function drawShell() {
   render(
     html`${state === "lost" && html`<div class="banner warn" role="status">${text("live.stale", { time: timeOfDay(lastHeardAt ?? Date.now(), true) })}</div>`}
       ${paused && html`<div class="banner warn" role="status">${icon("pause")} <span>${text("shell.paused")}</span>
-        ${button({ label: text("shell.resume"), run: resumeAll })}</div>`}`,
+        ${button({ label: text("shell.resume"), unless: boundToOne(), run: resumeAll })}</div>`}`,
     byId("page-banners"),
   );
 }

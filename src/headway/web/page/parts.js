@@ -89,11 +89,11 @@ export function bar(share, label, kind = "") {
 /** `page`, `size` and `total` as the server says them; other pages are other addresses. */
 export function pager({ page, size, total }, turn = (number) => adjust({ page: number === 1 ? null : number })) {
   const last = Math.max(1, Math.ceil(total / size));
-  if (last === 1) return null;
-  const from = (page - 1) * size + 1;
+  if (last === 1 && page === 1) return null;
+  const from = page > last ? 0 : (page - 1) * size + 1; // rows may have gone since it was opened
   return html`<nav class="pager" aria-label=${text("pager.pages")}>
-    ${button({ label: text("pager.previous"), icon: "left", bare: true, needs: null, unless: page > 1 ? null : text("pager.first"), run: () => turn(page - 1) })}
-    <span class="numbers">${text("pager.range", { from, to: Math.min(total, page * size), total: count(total) })}</span>
+    ${button({ label: text("pager.previous"), icon: "left", bare: true, needs: null, unless: page > 1 ? null : text("pager.first"), run: () => turn(Math.min(page - 1, last)) })}
+    <span class="numbers">${text("pager.range", { from, to: from && Math.min(total, page * size), total: count(total) })}</span>
     ${button({ label: text("pager.next"), icon: "right", bare: true, needs: null, unless: page < last ? null : text("pager.last"), run: () => turn(page + 1) })}
   </nav>`;
 }

@@ -22,6 +22,11 @@ export function seesAll() {
   return info.tenant === null || info.tenant === undefined;
 }
 
+/** Why somebody who sees one tenant only cannot do what concerns all; null: they see all. */
+export function boundToOne() {
+  return seesAll() ? null : text("may.one");
+}
+
 /** Why somebody without this scope cannot do it; null: they can. */
 export function refusedBecause(scope) {
   return may(scope) ? null : text("may.not", { scope });

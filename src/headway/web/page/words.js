@@ -57,6 +57,7 @@ export const PAGE_WORDS = {
   "problem.unread": ["The answer could not be read: it was cut off, or something in between answered.", "无法读取响应：传输中断，或由中间设备代为应答。"],
   "problem.name": ["“{name}” cannot be part of an address of the API; the command line reaches it, or give it another name.", "“{name}” 不能作为 API 地址的一部分，请换一个名称。"],
   "problem.other": ["That did not work.", "操作未成功。"],
+  "may.one": ["This concerns all tenants, and this login is bound to one.", "此操作涉及所有租户，而当前登录只属于一个租户。"],
   "may.not": ["This login lacks the scope “{scope}”. Log in with a token that has it.", "当前登录缺少“{scope}”权限，请使用具有该权限的令牌登录。"],
   "pager.pages": ["Pages", "分页"],
   "pager.previous": ["Previous page", "上一页"],

@@ -18,7 +18,7 @@ function card(chart) {
 }
 
 function perMinute(values, step) {
-  return values.map((value) => (value === null ? null : (value * 60) / step));
+  return (values ?? []).map((value) => (value === null ? null : (value * 60) / step));
 }
 
 function throughput({ start, step_s: step, series }) {

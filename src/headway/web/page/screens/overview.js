@@ -6,7 +6,7 @@ import { call } from "../api.js";
 import { bytes, count, duration, percent } from "../format.js";
 import { bar, button, empty, figure, problemNotice } from "../parts.js";
 import { adjust, link, sought } from "../route.js";
-import { seesAll } from "../session.js";
+import { may, seesAll } from "../session.js";
 import { say } from "../toasts.js";
 import { attentionList } from "./overview-attention.js";
 import { chartCards } from "./overview-charts.js";
@@ -52,11 +52,14 @@ export const screen = {
       </div>`;
   },
 
-  commands: (view) => [
-    view.data.stats?.paused.all
-      ? { label: text("overview.resume.all"), run: () => resumeAll(view) }
-      : { label: text("overview.pause.all"), run: () => pauseAll(view) },
-  ],
+  commands(view) {
+    if (!seesAll() || !may("operate")) return [];
+    return [
+      view.data.stats?.paused.all
+        ? { label: text("overview.resume.all"), run: () => resumeAll(view) }
+        : { label: text("overview.pause.all"), run: () => pauseAll(view) },
+    ];
+  },
 };
 
 async function pauseAll(view) {

@@ -104,7 +104,7 @@ function whyText(reason, detail) {
 
 /** What holds it back: upstreams have a screen of their own. */
 function gateName(label) {
-  const [, kind, name = ""] = label.match(/^(\w+):?(.*)$/s);
+  const [, kind, name = ""] = label.match(/^(\w+):?(.*)$/s) ?? [];
   if (kind === "upstream") return upstreamLink(name);
   const said = isKnown(`requests.gate.${kind}`) ? text(`requests.gate.${kind}`, { name }) : label;
   return html`<b>${said}</b>`;

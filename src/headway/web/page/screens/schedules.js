@@ -8,6 +8,7 @@ import { askForm, confirm } from "../dialogs.js";
 import { count, duration } from "../format.js";
 import { bar, button, countdown, empty, when } from "../parts.js";
 import { go, link, sought } from "../route.js";
+import { may } from "../session.js";
 import { say } from "../toasts.js";
 import { SCHEDULE_WORDS } from "./schedules-words.js";
 
@@ -30,7 +31,7 @@ export const screen = {
         <tbody>${each(items, ({ name }) => name, (schedule) => row(schedule, view))}</tbody></table></div>`;
   },
 
-  commands: (view) => [{ label: text("schedules.new"), run: () => put(view) }],
+  commands: (view) => (may("operate") ? [{ label: text("schedules.new"), run: () => put(view) }] : []),
 };
 
 function row(schedule, view) {

@@ -5,11 +5,12 @@ import { text } from "../../text.js";
 import { call } from "../api.js";
 import { changeCaps, resetCaps } from "../caps.js";
 import { count, duration } from "../format.js";
-import { bar, button, empty } from "../parts.js";
+import { bar, button, empty, problemNotice } from "../parts.js";
 import { link, sought } from "../route.js";
 import { say } from "../toasts.js";
 
 export function lanes(view) {
+  if (!view.data.lanes && view.errors.lanes) return problemNotice(view.errors.lanes, view.refresh);
   const items = view.data.lanes?.items ?? [];
   if (items.length === 0) return empty({ icon: "lanes", title: text("settings.lanes.none"), about: text("settings.lanes.about") });
   return html`<p class="muted lead">${text("settings.lanes.about")}</p>
@@ -48,6 +49,7 @@ async function steer(name, back, lane, verb, view) {
 }
 
 export function declared(view) {
+  if (!view.data.settings && view.errors.settings) return problemNotice(view.errors.settings, view.refresh);
   const items = view.data.settings?.items ?? [];
   return html`<p class="muted lead">${text("settings.declared.about")}</p>
     <div class="table-frame"><table>

@@ -6,20 +6,22 @@ import { call } from "../api.js";
 import { askForm, confirm } from "../dialogs.js";
 import { count } from "../format.js";
 import { button, problemNotice, when } from "../parts.js";
+import { boundToOne } from "../session.js";
 import { say } from "../toasts.js";
 
 export function retention(view) {
   const kept = view.data.retention;
   if (!kept) return problemNotice(view.errors.retention, view.refresh);
+  const bound = boundToOne();
   const days = (name) => html`<dt>${text(`settings.keep.${name}`)}</dt><dd><b class="numbers">${text("settings.days", { n: kept[name] })}</b>
     <span class="muted">${text(`settings.layer.${kept.from[name]}`)}</span></dd>`;
   return html`<p class="muted lead">${text("settings.retention.about")}</p>
     <div class="card"><div class="card-body"><dl class="pairs">${days("completed_days")}${days("failed_days")}
       <dt>${text("settings.purge")}</dt><dd>${text("settings.purge.at", { time: kept.purge_at })} <span class="muted">${when(kept.next_purge_at)}</span></dd></dl></div>
       <div class="card-head row">
-        ${button({ label: text("settings.retention.change"), icon: "edit", run: () => change(kept, view) })}
-        ${button({ label: text("settings.retention.reset"), icon: "retry", unless: kept.overridden ? null : text("settings.notset"), run: () => reset(kept, view) })}
-        ${button({ label: text("settings.clean"), icon: "trash", kind: "quiet danger", run: () => clean(kept, view) })}
+        ${button({ label: text("settings.retention.change"), icon: "edit", unless: bound, run: () => change(kept, view) })}
+        ${button({ label: text("settings.retention.reset"), icon: "retry", unless: bound ?? (kept.overridden ? null : text("settings.notset")), run: () => reset(kept, view) })}
+        ${button({ label: text("settings.clean"), icon: "trash", kind: "quiet danger", unless: bound, run: () => clean(kept, view) })}
       </div></div>`;
 }
 

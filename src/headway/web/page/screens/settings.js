@@ -4,6 +4,7 @@ import { text } from "../../text.js";
 import { html } from "../../render.js";
 import { call } from "../api.js";
 import { link } from "../route.js";
+import { may, seesAll } from "../session.js";
 import { declared, lanes } from "./settings-gates.js";
 import { retention } from "./settings-retention.js";
 import { createToken, tokens } from "./settings-tokens.js";
@@ -18,6 +19,7 @@ const TABS = {
 
 export const screen = {
   words: SETTINGS_WORDS,
+  explains: true,
   ask: ({ path }) => tabOf(path).ask(),
   concerns: ({ job }, { route }) => job === null || job === undefined || (route.path[0] ?? "lanes") === "lanes",
 
@@ -27,9 +29,9 @@ export const screen = {
       ${tabOf(view.route.path).show(view)}`;
   },
 
-  commands: (view) => [{ label: text("settings.token.new"), run: () => createToken(view) }],
+  commands: (view) => (may("admin") && seesAll() ? [{ label: text("settings.token.new"), run: () => createToken(view) }] : []),
 };
 
 function tabOf([name]) {
-  return TABS[name] ?? TABS.lanes;
+  return Object.hasOwn(TABS, name) ? TABS[name] : TABS.lanes;
 }

@@ -6,7 +6,7 @@ import { changeCaps } from "../caps.js";
 import { askForm, confirm } from "../dialogs.js";
 import { count, duration } from "../format.js";
 import { button } from "../parts.js";
-import { seesAll } from "../session.js";
+import { may, seesAll } from "../session.js";
 import { say } from "../toasts.js";
 import { isClosed } from "./upstreams-lane.js";
 
@@ -21,7 +21,7 @@ export function detailButtons(gate, view) {
 }
 
 export function commandsFor(gate, view) {
-  return seesAll() ? actionsOf(gate, view).map(({ label, run }) => ({ label: `${label}: ${gate.name}`, run })) : [];
+  return seesAll() && may("operate") ? actionsOf(gate, view).map(({ label, run }) => ({ label: `${label}: ${gate.name}`, run })) : [];
 }
 
 function actionsOf(gate, view) {

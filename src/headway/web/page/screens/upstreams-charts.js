@@ -44,7 +44,7 @@ export function chartWithLegend(chart) {
 }
 
 function perMinute(values, step) {
-  return values.map((value) => (value === null ? null : (value * 60) / step));
+  return (values ?? []).map((value) => (value === null ? null : (value * 60) / step));
 }
 
 function sum(one, other) {
@@ -68,15 +68,15 @@ function traffic({ start, step_s: step, series }) {
   };
 }
 
-function refusals({ pushbacks = [], refused_online: online = [] }, start, step) {
-  return pushbacks.flatMap((value, index) => {
-    const n = (value ?? 0) + (online[index] ?? 0);
+function refusals({ pushbacks, refused_online: online }, start, step) {
+  return (pushbacks ?? []).flatMap((value, index) => {
+    const n = (value ?? 0) + (online?.[index] ?? 0);
     return n > 0 ? [{ at: start + index * step, label: text("upstreams.chart.refused", { n }) }] : [];
   });
 }
 
-function closures({ closed = [] }, start, step) {
-  return closed.flatMap((share, index) => (share > 0 ? [{ from: start + (index - 1 + 0.0) * step, to: start + (index - 1 + share) * step }] : []));
+function closures({ closed }, start, step) {
+  return (closed ?? []).flatMap((share, index) => (share > 0 ? [{ from: start + (index - 1 + 0.0) * step, to: start + (index - 1 + share) * step }] : []));
 }
 
 function waits({ start, step_s: step, series }) {
