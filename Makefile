@@ -47,13 +47,21 @@ $(STAMP): pyproject.toml requirements.lock | require-python
 run: install ## Serve Headway on http://127.0.0.1:8000, with its data in ./headway-data
 	@$(BIN)/headway serve $(SERVE_FLAGS)
 
+.PHONY: chromium
+chromium: install ## Find the system's Chromium, or install it where that is allowed
+	@$(BIN)/python -m tests.browser.chromium
+
+# Tests are rewritten before they run, which takes longer than to collect them: it is kept, whatever
+# the environment says about that.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
+
 .PHONY: test
-test: install ## Run every test that is not a soak test
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+test: install chromium ## Run every test that is not a soak test
+	@$(PYTEST) -n 2 --dist worksteal
 
 .PHONY: soak
-soak: install ## Run the long tests
-	@$(BIN)/python -m pytest -m soak --timeout=3600
+soak: install chromium ## Run the long tests
+	@$(PYTEST) -m soak --timeout=3600
 
 .PHONY: check
 check: install ## Check format, lint, types and layers
@@ -66,6 +74,11 @@ check: install ## Check format, lint, types and layers
 format: install ## Rewrite the code in the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+.PHONY: screenshots
+screenshots: install ## Take pictures of each screen of the page into docs/images
+	@$(BIN)/python -m tests.browser.chromium --fonts
+	@$(BIN)/python -m tests.browser.screenshots
 
 .PHONY: bench-feeds
 bench-feeds: install ## Measure how many feeds are refreshed in a second

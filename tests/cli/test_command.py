@@ -80,22 +80,22 @@ def test_an_error_is_one_line_without_a_traceback(tmp_path: Path) -> None:
     assert result.returncode == 1
 
 
-def test_nothing_is_cut_where_nobody_looks(tmp_path: Path) -> None:
+def test_nothing_is_cut_where_nobody_looks(bare: Cli, tmp_path: Path) -> None:
     """What a program reads through a pipe has no width."""
     data = ("--data", str(tmp_path / "data"))
-    run(INSTALLED, "migrate", *data)
+    bare("migrate", *data)
     long = "x" * 150
-    run(INSTALLED, "jobs", "add", long, "--tenant", "y" * 100, *data)
+    bare("jobs", "add", long, "--tenant", "y" * 100, *data)
     lines = run(INSTALLED, "jobs", "ls", *data).stdout.splitlines()
 
     assert long in lines[-1]
     assert "no worker knows this type" in lines[-1]
 
 
-def test_a_name_that_the_terminal_cannot_show_ends_no_command(tmp_path: Path) -> None:
+def test_a_name_that_the_terminal_cannot_show_ends_no_command(bare: Cli, tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data"))
-    run(INSTALLED, "migrate", *data)
-    run(INSTALLED, "jobs", "add", "größe", *data)
+    bare("migrate", *data)
+    bare("jobs", "add", "größe", *data)
     result = run(INSTALLED, "jobs", "ls", *data, PYTHONIOENCODING="ascii")
 
     assert result.returncode == 0

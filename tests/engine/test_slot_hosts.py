@@ -522,7 +522,12 @@ def check_nothing_is_kept(world: SlotWorld) -> None:
 
 @pytest.mark.parametrize("new_url", [sqlite_place], ids=["sqlite"])
 @pytest.mark.parametrize(
-    ("tenants", "hosts", "min_hold"), [(20_000, 1, 0), (2_000, 2_000, "1s")], ids=["ips", "hosts"]
+    ("tenants", "hosts", "min_hold"),
+    [
+        pytest.param(5_000, 1, 0, id="ips"),
+        pytest.param(20_000, 1, 0, id="many-ips", marks=pytest.mark.soak),
+        pytest.param(2_000, 2_000, "1s", id="hosts"),
+    ],
 )
 def test_a_flood_of_tenants_and_hosts_leaves_nothing_behind(
     app: App, tenants: int, hosts: int, min_hold: Any

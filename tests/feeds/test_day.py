@@ -120,7 +120,7 @@ def a_day(feeds: int, hosts: int, hours: float, seed: int = 0) -> None:
 
 
 def test_a_day_of_many_feeds() -> None:
-    a_day(feeds=300, hosts=60, hours=8)
+    a_day(feeds=150, hosts=30, hours=8)
 
 
 @pytest.mark.soak

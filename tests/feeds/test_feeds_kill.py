@@ -240,7 +240,7 @@ def server(new_server: NewServer) -> Server:
 def test_one_schedule_for_each_feed_whenever_the_server_dies(
     server: Server, site: LoopbackSite
 ) -> None:
-    killed(server, site, kills=5, seed=1)
+    killed(server, site, kills=3, seed=1)
 
 
 @pytest.mark.soak

@@ -37,15 +37,16 @@ def test_a_subscription_is_listed_and_downloaded() -> None:
         assert not world.media.library.leftovers()
 
 
-def test_a_long_list_is_read_in_parts_and_each_thing_once() -> None:
+@pytest.mark.parametrize("many", [299, pytest.param(999, marks=pytest.mark.soak)])
+def test_a_long_list_is_read_in_parts_and_each_thing_once(many: int) -> None:
     with MediaWorld() as world:
-        world.site("videos.example", lists={"/list": ids(999)}, download_s=1.0)
+        world.site("videos.example", lists={"/list": ids(many)}, download_s=1.0)
         subscription = world.subscribe(URL)
         world.download_now(subscription)
         world.run_for("5h")
-        assert world.states() == {"done": 999}
-        assert [each.start for each in world.web.of("list")] == [*range(0, 1000, 100)]
-        assert len(world.web.got) == len(set(world.web.got)) == 999
+        assert world.states() == {"done": many}
+        assert [each.start for each in world.web.of("list")] == [*range(0, many, 100)]
+        assert len(world.web.got) == len(set(world.web.got)) == many
 
 
 def test_one_program_at_a_time_and_a_pace_at_the_site() -> None:
@@ -94,10 +95,10 @@ def test_more_news_than_one_part_are_all_found() -> None:
         subscription = world.subscribe(URL)
         world.download_now(subscription)
         world.run_for("2h")
-        site.lists["/list"][:0] = ids(350, 5_000)
+        site.lists["/list"][:0] = ids(150, 5_000)
         world.download_now(subscription)
         world.run_for("3h")
-        assert world.states(subscription) == {"done": 450}
+        assert world.states(subscription) == {"done": 250}
 
 
 def test_412_leaves_the_site_alone_and_burns_no_attempt() -> None:
@@ -246,19 +247,20 @@ def test_a_full_disk_stops_downloads_and_not_the_rest() -> None:
         assert world.states() == {"done": 3}
 
 
-def test_a_crash_at_any_moment_loses_nothing_and_gets_nothing_twice() -> None:
+@pytest.mark.parametrize("many", [40, pytest.param(120, marks=pytest.mark.soak)])
+def test_a_crash_at_any_moment_loses_nothing_and_gets_nothing_twice(many: int) -> None:
     for after_s in range(1, 40, 5):
         with MediaWorld() as world:
-            world.site("videos.example", lists={"/list": ids(120)}, download_s=0.5, takes_s=1.5)
+            world.site("videos.example", lists={"/list": ids(many)}, download_s=0.5, takes_s=1.5)
             subscription = world.subscribe(URL)
             world.download_now(subscription)
             for _ in range(4):
                 world.run_for(after_s)
                 world.restart()
             world.run_for("3h")
-            assert world.states() == {"done": 120}, after_s
-            assert len(world.on_disk()) == 120
-            assert len(world.items()) == 120
+            assert world.states() == {"done": many}, after_s
+            assert len(world.on_disk()) == many
+            assert len(world.items()) == many
 
 
 def test_a_single_video() -> None:

@@ -1,5 +1,5 @@
 // The caps of a gate: how many at once, how often. Changed with a preview of what would follow, and
-// taken back in one step. `noun` is how the calls are named: Upstreams, Lanes, Tools, Types.
+// taken back in one step. `noun` is how the calls are named: Upstreams or Lanes.
 
 import { html } from "../render.js";
 import { addWords, text } from "../text.js";

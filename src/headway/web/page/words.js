@@ -55,7 +55,7 @@ export const PAGE_WORDS = {
   "problem.forbidden": ["This login may not see this.", "当前登录无权查看。"],
   "problem.missing": ["It is not there (any more).", "不存在或已被删除。"],
   "problem.unread": ["The answer could not be read: it was cut off, or something in between answered.", "无法读取响应：传输中断，或由中间设备代为应答。"],
-  "problem.name": ["“{name}” cannot be part of an address of the API; the command line reaches it, or give it another name.", "“{name}” 不能作为 API 地址的一部分，请换一个名称。"],
+  "problem.name": ["“{name}” cannot be part of an address of the API; give it another name.", "“{name}” 不能作为 API 地址的一部分，请换一个名称。"],
   "problem.other": ["That did not work.", "操作未成功。"],
   "may.one": ["This concerns all tenants, and this login is bound to one.", "此操作涉及所有租户，而当前登录只属于一个租户。"],
   "may.not": ["This login lacks the scope “{scope}”. Log in with a token that has it.", "当前登录缺少“{scope}”权限，请使用具有该权限的令牌登录。"],

@@ -13,6 +13,7 @@ export const SCHEDULE_WORDS = {
   "schedules.actions": ["Actions", "操作"],
   "schedules.every": ["every {time}", "每 {time}"],
   "schedules.until": ["Until the next one", "距下一次"],
+  "schedules.owned": ["It is declared in code: change it there, or pause it here.", "由代码声明：请在代码中修改，或在此暂停。"],
   "schedules.bycode": ["from code", "来自代码"],
   "schedules.strikes": ["{n} failure in a row|{n} failures in a row", "连续失败 {n} 次"],
   "schedules.run": ["Run {name} once now", "立即运行一次 {name}"],

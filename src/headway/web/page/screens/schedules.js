@@ -47,8 +47,8 @@ function row(schedule, view) {
       ${paused
         ? button({ label: text("schedules.resume", { name }), icon: "play", bare: true, run: () => steer("resumeSchedule", "pauseSchedule", name, view) })
         : button({ label: text("schedules.pause", { name }), icon: "pause", bare: true, run: () => steer("pauseSchedule", "resumeSchedule", name, view) })}
-      ${button({ label: text("schedules.edit", { name }), icon: "edit", bare: true, run: () => put(view, schedule) })}
-      ${button({ label: text("schedules.remove", { name }), icon: "trash", bare: true, run: () => remove(schedule, view) })}
+      ${button({ label: text("schedules.edit", { name }), icon: "edit", bare: true, unless: owned(source), run: () => put(view, schedule) })}
+      ${button({ label: text("schedules.remove", { name }), icon: "trash", bare: true, unless: owned(source), run: () => remove(schedule, view) })}
     </span></td>
   </tr>`;
 }
