@@ -90,7 +90,7 @@ PLACES = {
                                                       type="fetch", error="E7"),
     "#/schedules": item("schedule_late", "schedule", "nightly"),
     "#/slots": item("slots_outlived", "slots", "b.example", count=2),
-    "#/channels/channel/assistant": item("channel_no_key", "channel", "assistant", code="assistant"),
+    "#/channels/channel/a": item("channel_no_key", "channel", "a", code="a"),
     "#/feeds": item("feeds_gone", "feeds", "", count=2, names=["one", "two"]),
     "#/archive/library": item("library_low", "library", "main", why="2 GB"),
 }  # fmt: skip

@@ -242,7 +242,7 @@ def test_a_screen_that_cannot_be_loaded_or_drawn_says_so(visits: Visits, site: S
     page = visits.blank_page()  # what it writes to the console is what this is about
     page.goto(f"{site.url}/#/schedules")
     wait_ready(page, "schedules")
-    page.context.route("**/screens/slots.js", lambda route: route.abort())
+    page.context.route("**/screens/slots/screen.js", lambda route: route.abort())
     page.evaluate("() => { location.hash = '#/slots'; }")
     expect(page.get_by_role("alert")).to_contain_text("A part of the page could not be loaded.")
 

@@ -1,9 +1,9 @@
 // What is between the address, the server and a screen: asks for what the screen shows, asks again
-// when something happened that concerns it, and draws. A screen is a module in `screens/` with an
+// when something happened that concerns it, and draws. A screen is a module
+// `screens/NAME/screen.js`, with a `style.css` beside it and an
 // export `screen`:
 //
 //   words             { key: [English, Chinese] }
-//   css               true: it has a style, `screens/NAME.css`
 //   title(route)      what it is called there
 //   ask(route)        { name: () => promise }: what it shows, asked again while it is looked at
 //   concerns(event)   whether an event changes what is shown; all do, unless it says otherwise
@@ -117,7 +117,7 @@ class Opened {
   async begin() {
     try {
       if (!known(this.name)) throw new Error("unknown");
-      const [{ screen }] = await Promise.all([import(`./screens/${this.name}.js`), this.#style(), ready]);
+      const [{ screen }] = await Promise.all([import(`./screens/${this.name}/screen.js`), this.#style(), ready]);
       addWords(screen.words ?? {});
       this.screen = screen;
     } catch (error) {
@@ -137,7 +137,7 @@ class Opened {
 
   /** The style is there before the screen is. */
   #style() {
-    const address = new URL(`screens/${this.name}.css`, import.meta.url).href;
+    const address = new URL(`screens/${this.name}/style.css`, import.meta.url).href;
     if ([...document.styleSheets].some(({ href }) => href === address)) return null;
     return new Promise((resolve) => {
       const sheet = document.createElement("link");

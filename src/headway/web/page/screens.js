@@ -1,5 +1,5 @@
 // The screens, in the order in which they are offered; `key` is pressed after g. A new one is a line
-// here and a module of this name in `screens/`.
+// here and a directory of this name in `screens/`, with `screen.js` and `style.css`.
 
 export const SCREENS = [
   { name: "overview", key: "o", icon: "gauge" },
