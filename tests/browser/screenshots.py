@@ -24,7 +24,7 @@ from tests.servers import ADDRESS
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
-LIVELY_S = 40.0  # until charts have something to show and somebody has been told to slow down
+LIVELY_S = 200.0  # until charts have something to show and somebody has been told to slow down
 LASTS_S = 900
 MOST_BYTES = 4_000_000  # for all pictures together: each clone of the repository carries them
 PHONE = {"width": 390, "height": 844}

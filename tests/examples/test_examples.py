@@ -109,6 +109,7 @@ def test_a_reader_subscribes_reads_and_is_polite() -> None:
     assert "answers that nothing was new: 1" in said
 
 
+@pytest.mark.soak  # tests/live/test_archive_live.py shows the same, and each program takes long
 def test_an_archive_downloads_one_at_a_time_and_rests_after_a_412() -> None:
     ended = subprocess.run(
         [sys.executable, "-W", "error", str(ROOT / "examples" / "video_archive.py")],

@@ -76,14 +76,14 @@ def cutting(proxy: Proxy, share: float) -> Callable[[Random], None]:
     return harm
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_sessions_are_terminated_under_load(direct: str, works: Maker, seed: int) -> None:
     run_load(
         seed, direct, direct, works, terminating(direct, 0.5), producers=6, each=60, pause_s=0.1
     )
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.soak)])
 def test_lines_are_cut_and_messages_lost_under_load(
     proxy: Proxy, direct: str, works: Maker, seed: int
 ) -> None:

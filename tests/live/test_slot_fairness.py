@@ -59,7 +59,7 @@ async def compete(url: str, least_s: float) -> tuple[Upstream, list[float], floa
 
 
 @pytest.mark.timeout(180)
-@pytest.mark.parametrize("least_s", [5.0, pytest.param(10.0, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("least_s", [3.0, pytest.param(10.0, marks=pytest.mark.soak)])
 def test_every_ip_has_the_same_share_of_slot_seconds(
     new_sqlite_server: NewServer, tmp_path: Path, least_s: float
 ) -> None:

@@ -48,7 +48,7 @@ def test_a_list_that_is_pushed_back_is_asked_for_once(site: VideoSite) -> None:
     assert len(site.log) == 1
 
 
-@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("status", [429, pytest.param(503, marks=pytest.mark.soak)])
 def test_media_that_is_pushed_back_is_asked_for_once_in_one_format_without_a_thumbnail(
     site: VideoSite, work: Path, status: int
 ) -> None:

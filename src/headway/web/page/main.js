@@ -6,9 +6,7 @@ import { call } from "./api.js";
 import { timeOfDay } from "./format.js";
 import { startFrame, update, view } from "./frame.js";
 import { icon } from "./icons.js";
-import { startKeys } from "./keys.js";
 import { connection, listen, startListening } from "./live.js";
-import { openPalette } from "./palette.js";
 import { button } from "./parts.js";
 import { link } from "./route.js";
 import { SCREENS } from "./screens.js";
@@ -21,9 +19,11 @@ import "./elements.js";
 
 const byId = (id) => document.getElementById(id);
 const WHO_MS = 3_000;
+const SEEN_MS = 1_000;
 const THEME_ICONS = { auto: "auto", light: "sun", dark: "moon" };
 let paused = false; // the whole queue
 let pausedAsked = 0; // a timer
+let listening = false;
 let shownTitle = "";
 
 addWords(PAGE_WORDS);
@@ -41,9 +41,21 @@ async function begin() {
   drawShell();
   listen(hear);
   document.addEventListener("visibilitychange", lookWhetherPaused);
-  startListening();
-  startKeys();
   startFrame(byId("page-content"), shown, session);
+  // What nobody sees at first does not hold up what they see.
+  setTimeout(listenFromNowOn, SEEN_MS);
+  import("./keys.js").then(({ startKeys }) => startKeys(), report);
+}
+
+/** Begun when there is something to see, or when it takes too long. */
+function listenFromNowOn() {
+  if (!listening) startListening();
+  listening = true;
+}
+
+async function openPalette() {
+  const palette = await import("./palette.js");
+  palette.openPalette();
 }
 
 /** Who is looking: without it nothing may be done here, so it is asked until it is known. */
@@ -86,8 +98,10 @@ function shown(opened) {
   const title = opened.screen?.title?.(opened.route, opened) ?? text(`nav.${opened.name}`);
   document.title = `${title} · Headway`;
   const key = [opened.name, ...opened.route.path].join("/");
-  if (opened.complete) document.documentElement.dataset.ready = opened.name;
-  else delete document.documentElement.dataset.ready;
+  if (opened.complete) {
+    document.documentElement.dataset.ready = opened.name;
+    listenFromNowOn();
+  } else delete document.documentElement.dataset.ready;
   if (key === shownTitle || !opened.screen) return;
   const first = shownTitle === "";
   shownTitle = key;

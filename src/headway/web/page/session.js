@@ -5,8 +5,18 @@ import { call } from "./api.js";
 
 let info = { who: "", scopes: [], tenant: null, version: "", open: true, store: "" };
 
+// The first question of all, asked while the rest of the page is still on its way.
+let first = call("getInfo").then(
+  (answer) => () => answer,
+  (error) => () => {
+    throw error;
+  },
+);
+
 export async function loadSession() {
-  info = await call("getInfo");
+  const answer = first;
+  first = null;
+  info = answer ? (await answer)() : await call("getInfo");
 }
 
 export function session() {
