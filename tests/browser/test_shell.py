@@ -207,6 +207,7 @@ def test_who_does_not_look_does_not_ask(page_on: PageOn, visits: Visits, site: S
     page.clock.install()
     page.goto("/#/slots")
     wait_ready(page, "slots")
+    wait_until(page, "() => document.documentElement.dataset.connection === 'live'")
     witness = visits.witness_of(page)
     page.evaluate("() => lookAway(true)")
     settle(page, witness)

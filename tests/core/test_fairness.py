@@ -13,7 +13,7 @@ from bench.schedulers import SCHEDULERS
 from bench.workloads import WORKLOADS, Workload
 
 SEED = 1
-LENGTH_S = 600.0  # of their half hour, which `make bench-fair` sees to its end
+LENGTH_S = 1000.0  # of their half hour, which `make bench-fair` sees to its end
 
 
 @cache

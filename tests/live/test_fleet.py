@@ -22,7 +22,7 @@ from tests.forked import Forked
 from tests.servers import NewServer, Server
 
 WORKERS = 4
-LEASE_S = 2.0
+LEASE_S = 4.0
 
 
 def call(server: Server, method: str, path: str, body: Any = None) -> Any:
@@ -94,7 +94,7 @@ def runs(journal: Path, died: dict[int, float]) -> dict[int, list[tuple[float, f
 
 def duration_s(random: Random) -> float:
     """Some take longer than a lease or a restart, and nobody else may begin them meanwhile."""
-    longest = 2 * LEASE_S if random.random() < 0.08 else 1.0
+    longest = 1.5 * LEASE_S if random.random() < 0.08 else 1.0
     return round(random.uniform(longest / 2, longest), 3)
 
 
