@@ -117,7 +117,8 @@ def test_what_concerns_all_is_closed_to_one(town: Town) -> None:
         if each.path.startswith(("/api/lanes", "/api/upstreams", "/api/tools", "/api/types",
                                  "/api/tokens", "/api/system", "/metrics", "/api/queue/pause",
                                  "/api/queue/resume", "/api/queue/capacity", "/api/tasks/cleanup",
-                                 "/api/work/", "/api/history")) and each.path != "/api/work/put":  # fmt: skip
+                                 "/api/work/",
+                                 "/api/history")) and each.path != "/api/work/put":  # fmt: skip
             status, text = asked(town.alice, each)
             assert status == 403, f"{each.name}: {text}"
             assert MARK not in text
