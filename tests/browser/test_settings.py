@@ -76,6 +76,7 @@ def test_a_token_is_shown_once_and_revoked(page_on: PageOn, site: Server) -> Non
         info = own.get("/api/info")
     assert (set(info["scopes"]), info["tenant"]) == ({"read", "submit"}, "orchard")
     made.get_by_role("button", name="I have it").click()
+    expect(made).to_have_count(0)
     row = page.get_by_role("row").filter(has_text=name)
     expect(row).to_contain_text("orchard")
     assert token not in page.content()

@@ -47,6 +47,7 @@ class Exchange:
     status: int = 0
     sent_bytes: int = 0
     ended_at: float | None = None
+    last_at: float | None = None  # just before its last bytes went: after them the client goes on
 
 
 @dataclass
@@ -283,7 +284,7 @@ class VideoSite:
         for each in self.asked(prefix):
             changes.append((each.at, 1))
             if each.ended_at is not None:
-                changes.append((each.ended_at, -1))
+                changes.append((each.last_at or each.ended_at, -1))
         most = now = 0
         for _, change in sorted(changes):
             now += change
@@ -506,6 +507,8 @@ class _Handler(BaseHTTPRequestHandler):
                     return
                 site.wait_while_held(self.path, half=True)
             block = body[start : start + BLOCK]
+            if start + BLOCK >= len(body):
+                exchange.last_at = time.monotonic()
             self.wfile.write(block)
             exchange.sent_bytes += len(block)
             with site.changed:
