@@ -356,6 +356,7 @@ def test_accounts_are_looked_after_and_cookies_never_shown(
 # ---------------------------------------------------------------------- with a site
 
 
+@pytest.mark.soak  # half a minute of the real program; tests/live has it without a browser
 def test_from_an_address_to_a_video_and_back(
     desk: Desk, keeper: Archivist, page_on: PageOn
 ) -> None:
@@ -411,7 +412,9 @@ def test_from_an_address_to_a_video_and_back(
 # ---------------------------------------------------------------------- for everybody
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=pytest.mark.soak)]
+)
 def test_it_is_for_everybody(
     desk: Desk, keeper: Archivist, page_on: PageOn, dark: bool
 ) -> None:  # fmt: skip

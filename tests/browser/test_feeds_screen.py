@@ -429,8 +429,11 @@ def test_rules_are_tried_followed_applied_and_removed(
 
 @pytest.mark.parametrize(
     ("language", "dark", "phone"),
-    [("en", False, False), ("zh", True, False), ("zh", False, True)],
-    ids=["desktop", "dark-zh", "phone-zh"],
+    [
+        pytest.param("en", False, False, id="desktop"),
+        pytest.param("zh", True, False, id="dark-zh", marks=pytest.mark.soak),
+        pytest.param("zh", False, True, id="phone-zh"),
+    ],
 )
 def test_everybody_can_read_it(
     desk: Desk, ann: Reader, open_as: Opening, language: Language, dark: bool, phone: bool

@@ -31,7 +31,7 @@ class Bounds:
 
 
 # Beside the rest of the suite a task may wait for a processor while it is measured.
-COMPACT = Bounds(lasts_s=20, stays_s=1.5, task_ms=400, heap=3 * MIB, nodes=1.25)
+COMPACT = Bounds(lasts_s=10, stays_s=1.5, task_ms=400, heap=3 * MIB, nodes=1.25)
 SOAK = Bounds(lasts_s=600, stays_s=5, task_ms=100, heap=1 * MIB, nodes=1.05)
 
 
