@@ -105,6 +105,7 @@ def test_a_site_is_looked_at_and_its_feed_chosen(
     page.locator("[name=interval]").select_option("60")
     page.get_by_label("Follow how often").check()
     pressed(page, "Subscribe")
+    toast(page, "Subscribed").hover()  # it stays while somebody points at it
     expect(story(page, "Tides")).to_be_visible()
     (made,) = ann.feeds()
     assert (made["folder"], made["refresh_interval"], made["adaptive"]) == ("Sea/Weather", 60, True)
@@ -356,6 +357,7 @@ def test_folders_and_many_feeds_at_once(desk: Desk, ann: Reader, open_as: Openin
     assert {each["folder"] for each in ann.feeds()} == {"Papers/World"}
     toast(page, "Papers now").get_by_role("button", name="Undo").click()
     eventually(lambda: {each["folder"] for each in ann.feeds()} == {"News/World"})
+    expect(page.locator("main h1")).to_have_text("News")
     go(page, "feeds/folder/News%2FWorld")
     pressed(page, "Remove folder")
     expect(dialog(page)).to_contain_text("2 feeds stay, and are in News then")

@@ -14,8 +14,18 @@ let next = 1;
 export function say(message, { kind = "good", undo = null } = {}) {
   const toast = { id: next++, message, kind, undo };
   toasts = [...toasts.slice(1 - MOST), toast];
-  toast.timer = setTimeout(() => dismiss(toast), kind === "bad" ? FAILED_MS : SHOWN_MS);
+  leave(toast);
   draw();
+}
+
+/** It goes after a while, but not while somebody points at it or has the focus in it. */
+function leave(toast) {
+  clearTimeout(toast.timer);
+  toast.timer = setTimeout(() => dismiss(toast), toast.kind === "bad" ? FAILED_MS : SHOWN_MS);
+}
+
+function stay(toast) {
+  clearTimeout(toast.timer);
 }
 
 /** A call has failed: what the server says about it. */
@@ -44,7 +54,8 @@ async function takeBack(toast) {
 
 function draw() {
   render(
-    each(toasts, ({ id }) => id, (toast) => html`<div class="toast ${toast.kind}" role=${toast.kind === "bad" ? "alert" : "status"}>
+    each(toasts, ({ id }) => id, (toast) => html`<div class="toast ${toast.kind}" role=${toast.kind === "bad" ? "alert" : "status"}
+      @pointerenter=${() => stay(toast)} @pointerleave=${() => leave(toast)} @focusin=${() => stay(toast)} @focusout=${() => leave(toast)}>
       <p>${toast.message}</p>
       ${toast.undo && html`<button type="button" class="link" @click=${() => takeBack(toast)}>${text("toast.undo")}</button>`}
       <button type="button" class="link" aria-label=${text("toast.dismiss")} @click=${() => dismiss(toast)}>×</button>
