@@ -3,22 +3,19 @@
 import { html } from "../../../render.js";
 import { text } from "../../../text.js";
 import { legend } from "../../chart.js";
-import { count, duration } from "../../format.js";
+import { count } from "../../format.js";
+import { line, perMinute, waits } from "../../history.js";
 
 const drawn = new WeakMap(); // an answer is turned into charts once, or they would be drawn again and again
 
 export function chartCards(history) {
-  if (!drawn.has(history)) drawn.set(history, [throughput(history), waits(history), line(history)]);
+  if (!drawn.has(history)) drawn.set(history, [throughput(history), waits(history, text("overview.waits")), line(history, text("overview.line"))]);
   const [first, ...others] = drawn.get(history);
   return html`<div class="charts">${card(first)}${others.map(card)}</div>`;
 }
 
 function card(chart) {
   return html`<div class="card card-body"><div class="row between"><h3>${chart.label}</h3>${legend(chart.series)}</div><hw-chart .chart=${chart}></hw-chart></div>`;
-}
-
-function perMinute(values, step) {
-  return (values ?? []).map((value) => (value === null ? null : (value * 60) / step));
 }
 
 function throughput({ start, step_s: step, series }) {
@@ -30,26 +27,6 @@ function throughput({ start, step_s: step, series }) {
       { label: text("overview.failed"), kind: "bad", draw: "bars", values: perMinute(series.failed, step) },
       { label: text("overview.pushbacks"), kind: "warn", draw: "bars", values: perMinute(series.pushbacks, step) },
       { label: text("overview.submitted"), kind: "blue", values: perMinute(series.submitted, step) },
-    ],
-  };
-}
-
-function waits({ start, step_s: step, series }) {
-  return {
-    start, step, label: text("overview.waits"), format: duration,
-    series: [
-      { label: "p50", kind: "accent", draw: "area", values: series.wait_p50_s },
-      { label: "p95", kind: "warn", values: series.wait_p95_s },
-    ],
-  };
-}
-
-function line({ start, step_s: step, series }) {
-  return {
-    start, step, label: text("overview.line"),
-    series: [
-      { label: text("state.running"), kind: "accent", values: series.running },
-      { label: text("state.waiting"), kind: "blue", draw: "area", values: series.waiting },
     ],
   };
 }

@@ -4,7 +4,8 @@ import { html } from "../../../render.js";
 import { text } from "../../../text.js";
 import { call } from "../../api.js";
 import { legend } from "../../chart.js";
-import { count, duration } from "../../format.js";
+import { count } from "../../format.js";
+import { line, perMinute, waits } from "../../history.js";
 
 const AGAIN_MS = 6_000;
 const small = new Map(); // by upstream: { chart, askedAt }
@@ -35,16 +36,12 @@ export function miniChart({ name }, update) {
 }
 
 export function charts(history) {
-  if (!drawn.has(history)) drawn.set(history, { traffic: traffic(history), waits: waits(history), waiting: waiting(history) });
+  if (!drawn.has(history)) drawn.set(history, { traffic: traffic(history), waits: waits(history, text("upstreams.chart.waits")), waiting: line(history, text("upstreams.chart.line")) });
   return drawn.get(history);
 }
 
 export function chartWithLegend(chart) {
   return html`${legend(chart.series)}<hw-chart .chart=${chart}></hw-chart>`;
-}
-
-function perMinute(values, step) {
-  return (values ?? []).map((value) => (value === null ? null : (value * 60) / step));
 }
 
 function sum(one, other) {
@@ -76,25 +73,5 @@ function refusals({ pushbacks, refused_online: online }, start, step) {
 }
 
 function closures({ closed }, start, step) {
-  return (closed ?? []).flatMap((share, index) => (share > 0 ? [{ from: start + (index - 1 + 0.0) * step, to: start + (index - 1 + share) * step }] : []));
-}
-
-function waits({ start, step_s: step, series }) {
-  return {
-    start, step, label: text("upstreams.chart.waits"), format: duration,
-    series: [
-      { label: "p50", kind: "accent", draw: "area", values: series.wait_p50_s },
-      { label: "p95", kind: "warn", values: series.wait_p95_s },
-    ],
-  };
-}
-
-function waiting({ start, step_s: step, series }) {
-  return {
-    start, step, label: text("upstreams.chart.line"),
-    series: [
-      { label: text("upstreams.running"), kind: "accent", values: series.running },
-      { label: text("upstreams.waiting"), kind: "blue", draw: "area", values: series.waiting },
-    ],
-  };
+  return (closed ?? []).flatMap((share, index) => (share > 0 ? [{ from: start + (index - 1) * step, to: start + (index - 1 + share) * step }] : []));
 }
