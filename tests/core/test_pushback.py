@@ -90,6 +90,32 @@ def test_a_call_sent_before_the_pushback_proves_nothing_when_it_goes_well() -> N
     assert opens_at(core) == 8.0  # the second in a row: 4 s
 
 
+def test_a_limit_above_what_the_upstream_bears_does_not_close_it_for_longer_and_longer() -> None:
+    """Of each crowd that is let in, the upstream takes some and refuses the others."""
+    core = core_with()
+    now, waits = 0.0, []
+    for crowd in range(8):
+        tickets = [start(core, (crowd, n), now, retries=False) for n in range(4)]
+        end(core, tickets[0], now + 0.1, PUSH)
+        waits.append(round(opens_at(core) - now - 0.1, 3))
+        for ticket in tickets[1:]:
+            end(core, ticket, now + 0.5)
+        now = opens_at(core)
+    assert waits == [2.0] + [4.0] * 7
+
+
+def test_an_upstream_that_takes_nothing_is_left_alone_for_longer_and_longer() -> None:
+    core = core_with()
+    now, waits = 0.0, []
+    for crowd in range(5):
+        tickets = [start(core, (crowd, n), now, retries=False) for n in range(4)]
+        for ticket in tickets:
+            end(core, ticket, now + 0.1, PUSH)
+        waits.append(round(opens_at(core) - now - 0.1, 3))
+        now = opens_at(core)
+    assert waits == [2.0, 4.0, 8.0, 16.0, 32.0]
+
+
 def test_a_long_quiet_spell_makes_the_next_pushback_the_first_again() -> None:
     core = core_with(upstream={"x.com": GatePolicy(pushback=PushbackRule(max_hold_s=50.0))})
     end(core, start(core, "a", retries=False), 0.0, PUSH)

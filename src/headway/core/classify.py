@@ -25,6 +25,8 @@ _SECONDS = re.compile(r"[0-9]+(?:\.[0-9]+)?")
 
 
 class Meaning(StrEnum):
+    """What an answer means for the job: the values of `meanings=` in `@app.job`."""
+
     OK = "ok"
     PUSHBACK = "pushback"  # come back later; burns no attempt
     BAN = "ban"  # pushback that closes the upstream for minutes

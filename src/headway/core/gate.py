@@ -103,6 +103,7 @@ class Door:
         "closed_why",
         "paused",
         "pushed_at",
+        "pushed_before",
         "pushed_fence",
         "streak",
     )
@@ -115,6 +116,7 @@ class Door:
         self.streak = 0  # pushbacks in a row, each of a call sent after the one before
         self.pushed_at = -INF
         self.pushed_fence = 0  # the newest permit when that happened
+        self.pushed_before = 0  # the same of the pushback before it
 
 
 UNTOUCHED = Door()  # shared and never changed; `Gate.own_door` makes one to write on

@@ -153,7 +153,7 @@ class Gatekeeper:
         door.pushed_at = now
         if permit.fence > door.pushed_fence:  # calls sent before the last one are the same event
             door.streak += 1
-            door.pushed_fence = self._admission.fence
+            door.pushed_before, door.pushed_fence = door.pushed_fence, self._admission.fence
         learns = gate.policy.learn is not None and not _is_ban(outcome)
         spared = LEARNS_FROM if learns else 0
         if learns and door.streak <= spared:
@@ -170,13 +170,18 @@ class Gatekeeper:
         return permit.accounts[-1] if outcome.scope is Scope.TENANT else permit.upstream
 
     def answered(self, permit: Permit) -> None:
-        """A call went well: the next pushback is the first one again."""
+        """A call went well: the next pushback is the first one again. If it was sent between the
+        last two of them, the upstream did open after the first: they were not in a row.
+        """
         if permit.upstream is None:
             return
         for gate in (permit.upstream, permit.accounts[-1]):
             door = gate.door
             if door.streak and permit.fence > door.pushed_fence:
                 door.streak = 0
+                self._admission.touched.add(gate)
+            elif door.streak > 1 and permit.fence > door.pushed_before:
+                door.streak = 1
                 self._admission.touched.add(gate)
 
     def report(self, upstream: str, outcome: Outcome, now: float) -> None:

@@ -109,4 +109,4 @@ def _load_door(door: Door, kept: dict[str, Any]) -> None:
         door.closed_why = str(kept["why"])
     if "streak" in kept:
         door.streak, door.pushed_at = int(kept["streak"]), float(kept["pushed_at"])
-        door.pushed_fence = int(kept["fence"])
+        door.pushed_fence = door.pushed_before = int(kept["fence"])

@@ -55,6 +55,7 @@ class Outcome:
 
     @classmethod
     def ok(cls, *, status: int | None = None, hit_at: float | None = None) -> Outcome:
+        """It went well."""
         if status is None and hit_at is None:
             return OK
         return cls(Kind.OK, status=status, hit_at=hit_at)
@@ -69,7 +70,7 @@ class Outcome:
         retry_after_s: float | None = None,
         upstream_fault: bool = False,
     ) -> Outcome:
-        """`retry_after_s`: try again then, instead of after the back-off of the job's type."""
+        """It failed. `retry_after_s`: try again then, instead of after the back-off of its type."""
         return cls(
             Kind.FAILED,
             fatal=fatal,
@@ -90,6 +91,7 @@ class Outcome:
         upstream_fault: bool = True,
         error: str = "",
     ) -> Outcome:
+        """The upstream said: not now. It closes for everybody, and no attempt is burnt."""
         if retry_after_s is not None and not retry_after_s >= 0:
             raise ValueError(f"retry_after_s must be 0 or more, not {retry_after_s!r}")
         return cls(
@@ -104,10 +106,12 @@ class Outcome:
 
     @classmethod
     def cancelled(cls) -> Outcome:
+        """It was stopped because nobody wants it any more."""
         return cls(Kind.CANCELLED)
 
     @classmethod
     def lost(cls, error: str = "the lease ended without a word from its holder") -> Outcome:
+        """Nobody knows what became of it; after some of these a job fails."""
         return cls(Kind.LOST, error=error)
 
     @classmethod

@@ -20,7 +20,7 @@ FARTHEST_S = 1e11  # a float still tells milliseconds apart here, about the year
 MISSED_CAP = 1000  # rules that must count one by one stop here
 
 UNITS_S = {"w": 7 * DAY_S, "d": DAY_S, "h": 3600.0, "m": 60.0, "s": 1.0}
-_DURATION = re.compile(r"\s*".join(rf"(?:([0-9]{{1,9}}(?:\.[0-9]{{1,3}})?){u})?" for u in UNITS_S))
+_DURATION = re.compile("".join(rf"(?:\s*([0-9]{{1,9}}(?:\.[0-9]{{1,3}})?){u})?" for u in UNITS_S))
 
 
 class Recurrence(Protocol):
@@ -109,10 +109,12 @@ class Every:
         return self.stride * self._interval_ms / 1000
 
     def after(self, last_due_at: float, now: float) -> float:
+        """The first due time strictly after both the last one and `now`."""
         steps = self.missed(last_due_at, now) + 1
         return self.due_at(self._latest(last_due_at) + steps * self.stride)
 
     def missed(self, last_due_at: float, now: float) -> int:
+        """How many occurrences lie after `last_due_at` and not after `now`."""
         passed = self._latest(max(last_due_at, now)) - self._latest(last_due_at)
         return passed // self.stride
 
