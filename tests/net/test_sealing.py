@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway.errors import BadSettings, HeadwayError, SealedElsewhere
+from headway.net import sealing
 from headway.net.redaction import redact
 from headway.net.sealing import FILE, VARIABLE, Vault, new_key
 
@@ -327,3 +328,27 @@ def test_a_vault_shows_how_many_keys_it_has_and_not_which() -> None:
 def test_a_key_on_its_way_into_a_log_is_hidden() -> None:
     with_keys(KEYS[0])
     assert KEYS[0] not in redact(f"the environment was {{'X': '{KEYS[0]}'}}")
+
+
+def test_a_vault_hears_of_keys_that_others_put_into_its_file(tmp_path: Path) -> None:
+    """Another process rotates and prunes, and this one goes on."""
+    vault, other = Vault.at(str(tmp_path), {}), Vault.at(str(tmp_path), {})
+    first = vault.seal("s", "x")
+    _, keys = sealing.keys_at(str(tmp_path), {})
+    new = sealing.new_key()
+    sealing.write_key_file(str(tmp_path), [new, *keys])
+
+    assert other.ids == [sealing.id_of(new), sealing.id_of(keys[0])]
+    assert vault.unseal(other.seal("t", "x"), "x") == "t"
+    assert vault.sealed_with_old_key(first)
+    assert (tmp_path / sealing.FILE).stat().st_mode & 0o777 == 0o600
+    sealing.write_key_file(str(tmp_path), [new])
+    assert not vault.sealed_with_old_key(vault.seal("u", "x"))
+    with pytest.raises(SealedElsewhere):
+        vault.unseal(first, "x")
+
+
+def test_a_file_that_is_broken_for_a_moment_changes_nothing(tmp_path: Path) -> None:
+    vault = Vault.at(str(tmp_path), {})
+    (tmp_path / sealing.FILE).write_text("no key\n")
+    assert vault.unseal(vault.seal("s", "x"), "x") == "s"

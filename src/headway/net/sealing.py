@@ -47,36 +47,23 @@ class Vault:
     def __init__(self, keys: Iterable[str], source: str) -> None:
         """`source` is where the keys come from, for messages. Nothing here keeps their text."""
         self._source = source
-        self._ciphers: dict[str, AESGCM] = {}
-        for number, text in enumerate(keys, start=1):
-            key = _decoded_key(text)
-            if key is None:
-                raise BadSettings(
-                    f"{source}: key {number} is not {KEY_BYTES} bytes in base64url; "
-                    f"{HOW_TO_MAKE_ONE}"
-                )
-            self._ciphers.setdefault(_key_id(key), AESGCM(key))
-        if not self._ciphers:
-            raise BadSettings(f"{source}: there is no key in it; {HOW_TO_MAKE_ONE}")
-        self._current = next(iter(self._ciphers))
+        self._ciphers = _ciphers_of(keys, source)  # replaced as a whole, the first one seals
+        self._file: str | None = None  # that is read again when it has changed
+        self._read_at = 0, 0
 
     @classmethod
     def at(cls, directory: str, environment: Mapping[str, str] = os.environ) -> Vault:
         """With the keys of HEADWAY_SECRET_KEYS, or else of the directory's file `secret.key`, which
         is made if it is not there.
         """
-        told = environment.get(VARIABLE)
-        if told is not None:
-            source, keys = VARIABLE, told.split(",")
-        else:
-            source = os.path.join(directory, FILE)
-            if not os.path.lexists(source):
-                _make_key_file(directory, source)
-            keys = _read_key_file(source).splitlines()
-        keys = [key.strip() for key in keys if key.strip()]
+        path = os.path.join(directory, FILE)
+        if environment.get(VARIABLE) is None and not os.path.lexists(path):
+            _make_key_file(directory, path)
+        read_at = _changed_at(path)  # before it is read: what changes meanwhile is read again
+        source, keys = keys_at(directory, environment)
         vault = cls(keys, source)
-        for key in keys:  # should one ever be on its way into a log
-            SECRETS.add(key)
+        if source != VARIABLE:
+            vault._file, vault._read_at = path, read_at
         return vault
 
     @classmethod
@@ -89,16 +76,19 @@ class Vault:
         """`about` names the record that the secret belongs to, such as "channel/main/api_key". It
         is not stored: only who names the same record can open the secret.
         """
+        self._read_again()  # a key that was taken out of the file seals nothing more
         nonce = secrets.token_bytes(NONCE_BYTES)
         # Any text comes back as it was, half characters too: no error can quote what is sealed.
         plain = text.encode("utf-8", "surrogatepass")
-        cipher = self._ciphers[self._current]
-        sealed = nonce + cipher.encrypt(nonce, plain, _bound_to(self._current, about))
-        return f"hw1.{self._current}.{_encoded(sealed)}"
+        current, cipher = next(iter(self._ciphers.items()))
+        sealed = nonce + cipher.encrypt(nonce, plain, _bound_to(current, about))
+        return f"hw1.{current}.{_encoded(sealed)}"
 
     def unseal(self, sealed: str, about: str) -> str:
         """Raises `SealedElsewhere` if that is not possible."""
         key_id, content = _taken_apart(sealed)
+        if key_id not in self._ciphers:
+            self._read_again()  # another server may have put a new one first
         cipher = self._ciphers.get(key_id)
         if cipher is None:
             raise SealedElsewhere(
@@ -119,13 +109,85 @@ class Vault:
 
     def sealed_with_old_key(self, sealed: str) -> bool:
         """Whether to seal it again, so that the old key can go."""
-        return _taken_apart(sealed)[0] != self._current
+        self._read_again()
+        return _taken_apart(sealed)[0] != next(iter(self._ciphers))
+
+    @property
+    def ids(self) -> list[str]:
+        """Of its keys; the first one seals."""
+        self._read_again()
+        return list(self._ciphers)
+
+    @property
+    def file(self) -> str | None:
+        """Where its keys are. None: in the environment."""
+        return self._file
+
+    def _read_again(self) -> None:
+        """If the file has changed. One that cannot be used now changes nothing."""
+        if self._file is None:
+            return
+        changed_at = _changed_at(self._file)
+        if changed_at == self._read_at:
+            return
+        with suppress(BadSettings):
+            keys = _keys_in(self._file)
+            self._ciphers = _ciphers_of(keys, self._source)
+            self._read_at = changed_at
 
     def __repr__(self) -> str:
         return f"<Vault with {len(self._ciphers)} keys of {self._source}>"
 
 
 # ---------------------------------------------------------------------- keys and their texts
+
+
+def keys_at(
+    directory: str, environment: Mapping[str, str] = os.environ
+) -> tuple[str, list[str]]:  # fmt: skip
+    """Where the keys of a data directory come from, and the keys. None is made."""
+    told = environment.get(VARIABLE)
+    if told is None:
+        path = os.path.join(directory, FILE)
+        return path, _keys_in(path)
+    keys = [key.strip() for key in told.split(",") if key.strip()]
+    for key in keys:  # should one ever be on its way into a log
+        SECRETS.add(key)
+    return VARIABLE, keys
+
+
+def ids_at(directory: str, environment: Mapping[str, str] = os.environ) -> list[str]:
+    """The ids of the keys that are there, in order; none, if there is no file yet."""
+    if environment.get(VARIABLE) is None and not os.path.lexists(os.path.join(directory, FILE)):
+        return []
+    source, keys = keys_at(directory, environment)
+    return list(_ciphers_of(keys, source))
+
+
+def id_of(key: str) -> str:
+    return next(iter(_ciphers_of([key], "the key")))
+
+
+def _keys_in(path: str) -> list[str]:
+    keys = [key.strip() for key in _read_key_file(path).splitlines() if key.strip()]
+    for key in keys:
+        SECRETS.add(key)
+    return keys
+
+
+def _ciphers_of(keys: Iterable[str], source: str) -> dict[str, AESGCM]:
+    """By the ids of the keys, in order."""
+    ciphers: dict[str, AESGCM] = {}
+    for number, text in enumerate(keys, start=1):
+        key = _decoded_key(text)
+        if key is None:
+            raise BadSettings(
+                f"{source}: key {number} is not {KEY_BYTES} bytes in base64url; {HOW_TO_MAKE_ONE}"
+            )
+        ciphers.setdefault(_key_id(key), AESGCM(key))
+    if not ciphers:
+        raise BadSettings(f"{source}: there is no key in it; {HOW_TO_MAKE_ONE}")
+    return ciphers
 
 
 def _key_id(key: bytes) -> str:
@@ -190,6 +252,36 @@ def _make_key_file(directory: str, path: str) -> None:
             f"{path} cannot be made ({error.strerror}); make the directory writable, "
             f"or put a key into {VARIABLE}"
         ) from None
+
+
+def write_key_file(directory: str, keys: Iterable[str]) -> None:
+    """In the place of the one that is there, or is not: whole, and for us alone."""
+    path = os.path.join(directory, FILE)
+    try:
+        handle, draft = tempfile.mkstemp(prefix=f".{FILE}.", dir=directory)  # with mode 600
+        try:
+            with os.fdopen(handle, "w", encoding="ascii") as file:
+                file.write("".join(f"{key}\n" for key in keys))
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        except BaseException:
+            os.unlink(draft)
+            raise
+        _sync_directory(directory)
+    except OSError as error:
+        raise BadSettings(
+            f"{path} cannot be written ({error.strerror}); make the directory writable"
+        ) from None
+
+
+def _changed_at(path: str) -> tuple[int, int]:
+    """Another pair of numbers whenever the file is another one."""
+    try:
+        about = os.stat(path)
+    except OSError:
+        return 0, 0
+    return about.st_mtime_ns, about.st_ino
 
 
 def _sync_directory(directory: str) -> None:

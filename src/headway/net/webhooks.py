@@ -8,6 +8,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+from collections.abc import Iterable
 
 PREFIX = "whsec_"
 SECRET_BYTES = 32
@@ -36,3 +37,15 @@ def signature(secret: str, id: str, timestamp: int, body: bytes) -> str:
     key = base64.b64decode(secret.removeprefix(PREFIX))
     signed = hmac.new(key, f"{id}.{timestamp}.".encode() + body, hashlib.sha256).digest()
     return f"v1,{base64.b64encode(signed).decode()}"
+
+
+def headers(secrets: Iterable[str], id: str, timestamp: int, body: bytes) -> dict[str, str]:
+    """Those of a message. With several secrets it is signed with each, with none it is not."""
+    made = {
+        "content-type": "application/json",
+        "user-agent": "headway",
+        "webhook-id": id,
+        "webhook-timestamp": str(timestamp),
+    }
+    signed = " ".join(signature(secret, id, timestamp, body) for secret in secrets)
+    return {**made, "webhook-signature": signed} if signed else made

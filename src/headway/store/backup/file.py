@@ -1,0 +1,229 @@
+"""The file of a backup: a zip with a manifest, which says what is in it and how to tell that all of
+it is there. It appears under its name when it was written, synced and read back, and not before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import time
+from typing import Any
+
+import msgspec
+
+from headway.errors import HeadwayError
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+KEYS = "keys.txt"  # only if somebody wanted them in it
+MAX_MANIFEST = 64 << 20  # bytes; that of a store with a hundred applications has some thousand
+CHUNK = 1 << 20  # bytes
+LEVEL = 1  # of compression: most of the gain in a third of the time
+# How far it has come, of how much.
+Tell = Callable[[int, int], None]
+
+
+class BackupFailed(HeadwayError):
+    """A backup cannot be made, read or restored; the message says why, and nothing is half done."""
+
+
+class Member(msgspec.Struct, frozen=True):
+    bytes: int
+    sha256: str
+    rows: int | None = None  # of a table
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup says of itself."""
+
+    format: int = FORMAT
+    headway: str = ""  # its version
+    made_at: float
+    store: str  # sqlite or postgres
+    name: str = ""  # of the store it was made of, for people
+    schema: int
+    apps: dict[str, int] = {}
+    rows: dict[str, int] = {}
+    keys: dict[str, int] = {}  # by the id of a key: how many secrets it has sealed
+    with_keys: bool = False  # whether the keys themselves are in it
+    members: dict[str, Member] = {}
+    tables: dict[str, Any] = {}  # of PostgreSQL: columns, and how to make a table nobody knows
+    sequences: dict[str, tuple[int, bool]] = {}
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+
+class Writer:
+    """Members one after the other, each with its length and checksum."""
+
+    def __init__(self, zip: zipfile.ZipFile) -> None:
+        self._zip = zip
+        self.members: dict[str, Member] = {}
+
+    def add(self, name: str, pieces: Iterable[bytes], rows: int | None = None) -> Member:
+        digest, size = hashlib.sha256(), 0
+        with self._zip.open(name, "w", force_zip64=True) as out:
+            for piece in pieces:
+                digest.update(piece)
+                size += len(piece)
+                out.write(piece)
+        member = self.members[name] = Member(size, digest.hexdigest(), rows)
+        return member
+
+    def counted(self, name: str, rows: int) -> None:
+        """Known only when it was written."""
+        self.members[name] = msgspec.structs.replace(self.members[name], rows=rows)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """A name beside it to write to. What is there without an error takes the name; after an error
+    nothing is left.
+    """
+    partial = path.with_name(f".{path.name}.part")
+    try:
+        with open(partial, "xb", opener=_private):
+            pass
+        yield partial
+        sync(partial)
+        take_name(partial, path)
+        sync(path.parent)
+    except FileExistsError as error:
+        raise BackupFailed(
+            f"{error.filename2 or error.filename} is there already; name another file, or remove it"
+        ) from None
+    except OSError as error:
+        raise BackupFailed(f"{path} cannot be written: {error.strerror}; nothing is left of "
+                           "it") from error  # fmt: skip
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def take_name(partial: Path, path: Path) -> None:
+    """Unlike a rename alone, never in the place of another file."""
+    try:
+        os.link(partial, path)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS):
+            raise
+        if path.exists():  # a file system that knows no links
+            raise FileExistsError(errno.EEXIST, "it is there", str(path)) from None
+        partial.rename(path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write(
+    path: Path, fill: Callable[[Writer], Mapping[str, Any]], keys: str | None, *, made_by: str
+) -> Manifest:
+    """The whole file. `fill` adds the members, and gives what else the manifest says."""
+    with new_file(path) as partial:
+        with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as zip:
+            writer = Writer(zip)
+            said = fill(writer)
+            if keys is not None:
+                writer.add(KEYS, [keys.encode()])
+            manifest = Manifest(
+                **{"made_at": time(), **said},
+                headway=made_by,
+                with_keys=keys is not None,
+                members=writer.members,
+            )
+            text = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+            zip.writestr(MANIFEST, text)
+        with reading(partial) as written:
+            written.check()
+    return manifest
+
+
+class Reader:
+    """A backup that was opened: what it says of itself, and its members, checked as they are
+    read.
+    """
+
+    def __init__(self, path: Path, zip: zipfile.ZipFile) -> None:
+        self.path = path
+        self._zip = zip
+        self.manifest = self._manifest()
+
+    def _manifest(self) -> Manifest:
+        try:
+            if self._zip.getinfo(MANIFEST).file_size > MAX_MANIFEST:
+                raise BackupFailed(f"{self.path} is no backup of Headway: its manifest is too long")
+            text = self._zip.read(MANIFEST)
+            format = msgspec.json.decode(text, type=dict)["format"]
+            if format != FORMAT:
+                raise BackupFailed(f"{self.path} has format {format}, and this Headway knows "
+                                   f"{FORMAT}; upgrade Headway")  # fmt: skip
+            return msgspec.json.decode(text, type=Manifest)
+        except (KeyError, EOFError, zipfile.BadZipFile, zlib.error, msgspec.MsgspecError):
+            raise BackupFailed(f"{self.path} is no backup of Headway: it has no manifest that can "
+                               "be read") from None  # fmt: skip
+
+    def pieces(self, name: str) -> Iterator[bytes]:
+        """All of a member; BackupFailed at its end, or before, if it is not what was written."""
+        said = self.manifest.members.get(name)
+        digest, size = hashlib.sha256(), 0
+        try:
+            with self._zip.open(name) as file:
+                while piece := file.read(CHUNK):
+                    size += len(piece)
+                    digest.update(piece)
+                    yield piece
+        except (KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+            raise BackupFailed(f"{name} in {self.path} is damaged ({error}); use another "
+                               "backup") from None  # fmt: skip
+        if said is None or (size, digest.hexdigest()) != (said.bytes, said.sha256):
+            raise BackupFailed(f"{name} in {self.path} is not what was written; use another backup")
+
+    def keys(self) -> str | None:
+        """The keys that are in it, as they stand in their file."""
+        if not self.manifest.with_keys:
+            return None
+        return b"".join(self.pieces(KEYS)).decode("ascii", "replace")
+
+    def check(self, tell: Tell | None = None) -> None:
+        """Read all of it. Rows of tables are counted, too."""
+        done, total = 0, sum(each.bytes for each in self.manifest.members.values())
+        for name, member in self.manifest.members.items():
+            rows = 0
+            for piece in self.pieces(name):
+                rows += piece.count(b"\n") if member.rows is not None else 0
+                done += len(piece)
+                if tell is not None:
+                    tell(done, total)
+            if member.rows is not None and rows != member.rows:
+                raise BackupFailed(f"{name} in {self.path} has {rows} rows, and not {member.rows}; "
+                                   "use another backup")  # fmt: skip
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[Reader]:
+    try:
+        with zipfile.ZipFile(path) as zip:
+            yield Reader(path, zip)
+    except zipfile.BadZipFile:
+        raise BackupFailed(f"{path} is no backup of Headway, or its end is missing; use another "
+                           "one") from None  # fmt: skip
+    except OSError as error:
+        raise BackupFailed(f"{path} cannot be read: {error.strerror}") from error

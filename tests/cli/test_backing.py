@@ -1,0 +1,133 @@
+"""`headway backup` and `headway restore`, as they are typed; and a server on what was restored."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from headway.net import sealing
+from headway.net.sealing import Vault
+from headway.store import open_store
+from tests.cli.kit import Cli, new_database
+from tests.cli.test_upkeep import with_secret
+from tests.contract.kit import Api, Worker
+from tests.hands.kit import eventually
+from tests.servers import NewServer
+
+
+def place(cli: Cli, tmp_path: Path) -> tuple[str, ...]:
+    """An empty one, for the same kind of store."""
+    return ("--dsn", new_database()) if "--dsn" in cli.options else ("--data", str(tmp_path / "b"))
+
+
+def test_there_and_back(direct: Cli, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    direct.add("hello", "n=1")
+    direct("schedules", "add", "nightly", "report", "--cron", "0 3 * * *")
+    file = tmp_path / "one.headway"
+    said = direct.json("backup", str(file))
+    assert said["rows"]["schedules"] == 1
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert Cli(capsys)("backup", str(file), "--verify").code == 0
+
+    other = Cli(capsys, place(direct, tmp_path))
+    told = other("restore", str(file))
+    assert told.code == 0, told.err
+    assert "next: make sure that no server" in told.err
+    assert [each["type"] for each in other.json("jobs", "ls")["items"]] == ["report", "hello"]
+    assert other.json("schedules", "ls")["items"][0]["name"] == "nightly"
+    assert "already" in other.refuses("restore", str(file))
+
+
+def test_a_directory_keeps_the_newest(direct: Cli, tmp_path: Path) -> None:
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    for old in ("headway-20200101-000000.headway", "headway-20200102-000000.headway"):
+        (backups / old).write_text("")
+    (backups / "diary.txt").write_text("")
+    made = direct.json("backup", str(backups), "--keep", "2")
+    assert made["removed"] == [str(backups / "headway-20200101-000000.headway")]
+    assert len(list(backups.iterdir())) == 3
+
+
+def test_keys_are_in_it_only_if_somebody_says_so(
+    direct: Cli, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if "--dsn" in direct.options:
+        pytest.skip("keys are beside the data")
+    data = tmp_path / "data"
+    direct("keys", "list")
+    with_secret(data)
+    [id] = Vault.at(str(data), {}).ids
+    said = direct("backup", str(tmp_path / "without.headway"))
+    assert f"1 secret sealed with key {id}" in " ".join(said.err.split())
+    direct("backup", str(tmp_path / "with.headway"), "--with-keys")
+
+    bare = Cli(capsys, ("--data", str(tmp_path / "b")))
+    told = bare("restore", str(tmp_path / "without.headway"))
+    assert f"cannot be opened without key {id}" in " ".join(told.err.split())
+    whole = Cli(capsys, ("--data", str(tmp_path / "c")))
+    assert "missing" not in whole("restore", str(tmp_path / "with.headway")).err
+    restored = tmp_path / "c" / sealing.FILE
+    assert restored.read_text() == (data / sealing.FILE).read_text()
+    assert stat.S_IMODE(restored.stat().st_mode) == 0o600
+    assert whole.json("keys", "list")["items"] == [{"id": id, "role": "seals", "secrets": 1}]
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / sealing.FILE).write_text("")
+    other = Cli(capsys, ("--data", str(tmp_path / "d")))
+    assert "move that file away" in other.refuses("restore", str(tmp_path / "with.headway"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("backup", "x", "--data", "nowhere"), "there is no store in nowhere"),
+        (("backup", "x", "--server", "http://127.0.0.1:1"), "without --server"),
+        (("restore", "nothing", "--data", "d"), "No such file"),
+        (("backup", "nothing", "--verify"), "No such file"),
+    ],
+)
+def test_what_cannot_be_is_said_in_a_line(bare: Cli, arguments: tuple[str, ...], why: str) -> None:
+    assert why in bare.refuses(*arguments)
+
+
+def test_a_backup_of_one_kind_of_store_is_not_for_the_other(bare: Cli, tmp_path: Path) -> None:
+    open_store(f"sqlite:///{tmp_path / 'headway.db'}").close()
+    bare("backup", "one.headway", "--data", str(tmp_path))
+    refused = bare.refuses("restore", "one.headway", "--dsn", "postgresql://127.0.0.1:1/x")
+    assert "restore it with --data DIR" in refused
+
+
+def test_a_worker_of_before_holds_nothing_after_a_restore(
+    new_sqlite_server: NewServer, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """It ran when the backup was made, and is given to another one, who ends it."""
+    before = new_sqlite_server(lease_s=1)
+    with Api(before.url) as api:
+        job = api.enqueue("fetch")
+        held = Worker(api, "fetch").take_one()
+        cli = Cli(capsys, ("--data", str(before.data)))
+        assert cli("backup", str(tmp_path / "one.headway")).code == 0
+        before.stop()
+
+    after = new_sqlite_server(lease_s=1)
+    after.stop()
+    for each in after.data.glob("headway.db*"):
+        each.unlink()
+    said = Cli(capsys, ("--data", str(after.data)))("restore", str(tmp_path / "one.headway"))
+    assert said.code == 0, said.err
+    after.start()
+    with Api(after.url) as api:
+        late = api.send("POST", f"/api/work/{job}/complete",
+                        json={"fence": held["fence"], "status_code": 200})  # fmt: skip
+        assert json.loads(late.text).get("accepted") is not True
+        assert api.job(job)["status"] != "completed"
+        worker = Worker(api, "fetch")
+        again = eventually(lambda: worker.take(wait_ms=500))[0]
+        assert (again["id"], again["fence"] > held["fence"] + 1_000_000) == (job, True)
+        worker.complete(again)
+        assert eventually(lambda: api.job(job)["status"] == "completed")
+        trail = [each["event"] for each in api.get(f"/api/jobs/{job}/events")["items"]]
+        assert trail.count("grant") == 2
