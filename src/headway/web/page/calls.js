@@ -143,4 +143,5 @@ export const CALLS = {
   setRetention: "PUT /api/retention",
   resetRetention: "DELETE /api/retention",
   unpinJob: "POST /api/jobs/{id}/unpin",
+  simulate: "POST /api/simulate",
 };

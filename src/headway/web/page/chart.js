@@ -4,7 +4,8 @@
 //     series: [{ label, values, kind, draw }],   draw: "line" (usual), "area", "bars", "step"
 //     marks: [{ at, label }],      moments, such as refusals
 //     bands: [{ from, to }],       times in which something was closed
-//     format, label, max }         how a value reads; what the chart shows; the top of the scale
+//     format, label, max,          how a value reads; what the chart shows; the top of the scale
+//     when }                       how a time reads, if it is no time of day
 //
 // `kind` is a colour: accent, blue, good, warn, bad, muted. Bars stand on top of each other.
 
@@ -85,8 +86,8 @@ class Chart extends HTMLElement {
           ${this.#at !== null && svg`<path class="pointer" d="M${x(this.#at, length)} 0V${HEIGHT}"></path>`}
         </svg>
         <span class="chart-top">${format(top)}</span>
-        <span class="chart-from">${moment(chart.start, chart.step, 10)}</span>
-        <span class="chart-to">${moment(chart.start + chart.step * (length - 1), chart.step, 10)}</span>
+        <span class="chart-from">${moment(chart, 0, 10)}</span>
+        <span class="chart-to">${moment(chart, length - 1, 10)}</span>
         ${this.#at !== null && readout(chart, this.#at, length, format)}`,
       this,
     );
@@ -102,7 +103,9 @@ function y(value, top) {
 }
 
 /** Where values are days apart, the day; else the time, with seconds where they matter. */
-function moment(at, step, secondsBelow) {
+function moment({ start, step, when }, index, secondsBelow) {
+  const at = start + step * index;
+  if (when) return when(at);
   return step >= DAY_S ? dayOf(at * 1000) : timeOfDay(at * 1000, step < secondsBelow);
 }
 
@@ -182,7 +185,7 @@ function readout(chart, index, length, format) {
   const at = chart.start + index * chart.step;
   const near = (chart.marks ?? []).filter((mark) => Math.abs(mark.at - at) <= chart.step);
   return html`<span class="readout ${index > length / 2 ? "left" : "right"}" --at=${String(index / Math.max(1, length - 1))}>
-    <span class="readout-time">${moment(at, chart.step, 60)}</span>
+    <span class="readout-time">${moment(chart, index, 60)}</span>
     ${chart.series.map(({ label, values, kind = "accent" }) => html`<span class="readout-line"><i class="swatch ${kind}"></i>${label} <b>${values[index] === null || values[index] === undefined ? "–" : format(values[index])}</b></span>`)}
     ${near.map(({ label }) => html`<span class="readout-line"><i class="swatch bad"></i>${label}</span>`)}
   </span>`;

@@ -10,6 +10,7 @@ export const SCREENS = [
   { name: "channels", key: "c", icon: "spark" },
   { name: "feeds", key: "f", icon: "feed" },
   { name: "archive", key: "a", icon: "film" },
+  { name: "whatif", key: "w", icon: "fork" },
   { name: "settings", key: "e", icon: "sliders" },
   { name: "audit", key: "l", icon: "scroll" },
 ];

@@ -9,6 +9,7 @@ export const PAGE_WORDS = {
   "nav.channels": ["Channels", "模型通道"],
   "nav.feeds": ["Feeds", "订阅源"],
   "nav.archive": ["Archive", "视频归档"],
+  "nav.whatif": ["What if", "假设推演"],
   "nav.settings": ["Settings", "设置"],
   "nav.audit": ["Audit", "审计"],
   "nav.screens": ["Screens", "页面"],

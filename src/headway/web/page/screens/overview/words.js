@@ -60,6 +60,9 @@ const ATTENTION_IN_CHINESE = {
   "closed": "{name} 已关闭：{why}",
   "upstream_holding": "{name} 在被拒后退让中，{waiting} 个任务在等待",
   "upstreams_holding": "{count} 个上游在被拒后退让中：{names} 等",
+  "learner_fell": "{name} 可承受的量已从 {was} 降到 {now}（{unit}）",
+  "learners_fell": "{count} 个上游可承受的量已下降：{names} 等",
+  "alerts_failing": "告警无法送达 {name}：{why}",
   "jobs_failed": "近一小时有 {count} 个 {type} 任务失败，最近一次：{error}",
   "jobs_failed_widely": "近一小时有 {count} 类任务失败：{names} 等",
   "unknown_type": "没有执行者认识类型 {type}，{waiting} 个任务在等待",
@@ -101,6 +104,8 @@ const ATTENTION_IN_CHINESE = {
   "library_full": "归档磁盘已满：{why}",
   "library_readonly": "归档目录不可写：{why}",
   "library_low": "归档磁盘空间不足：{why}",
+  "celery_broker_away": "Celery 消息中间件无法连接：{why}，交给 Celery 的任务在等待",
+  "celery_no_worker": "队列 {queue} 没有 Celery 执行者，其任务在等待",
   "library_silent": "归档目录没有响应：{why}",
 };
 

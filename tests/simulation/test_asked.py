@@ -1,0 +1,61 @@
+"""What a server asks for, in a process of its own: both runs, bounded, and comparable."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from headway.simulation.asked import said
+
+QUESTION: dict[str, Any] = {
+    "kind": "upstream", "name": "a.example", "before": {"limit": 1}, "after": {"limit": 4},
+    "settings": [["upstream", "a.example", {"limit": 1}], ["lane", "default", {"limit": 50}]],
+    "load": "steady", "upstream": "cap", "duration_s": 1_800.0, "seed": 1, "calls": 50_000,
+    "wall_s": 60.0, "rows": None,
+}  # fmt: skip
+
+
+def standing_still() -> float:
+    return 0.0
+
+
+def test_both_are_answered_with_the_gate_that_was_asked_about_first() -> None:
+    answer = said(QUESTION, standing_still)
+    assert [run["name"] for run in answer["runs"]] == ["as it is", "what if"]
+    assert [run["gates"][0]["cap"] for run in answer["runs"]] == [1, 4]
+    assert answer["shortened_to_s"] is None
+    assert answer["facts"][0]
+
+
+def test_where_time_is_short_both_see_the_same_time() -> None:
+    ticks = itertools.count()
+    answer = said({**QUESTION, "duration_s": 28_800.0, "wall_s": 8.0}, lambda: float(next(ticks)))
+    assert answer["shortened_to_s"] is not None
+    assert answer["shortened_to_s"] < 28_800
+    came = [run["came"] for run in answer["runs"]]
+    assert came[0] == came[1] > 0
+    assert [run["stopped"] for run in answer["runs"]].count("asked") == 0
+
+
+def test_settings_that_make_no_sense_are_an_answer_too() -> None:
+    assert "cap must be" in said({**QUESTION, "after": {"limit": -1}}, standing_still)["error"]
+
+
+@pytest.mark.parametrize("rows", [[], [{"kind": "job", "id": 1}]])
+def test_a_log_without_events_is_an_answer_too(rows: list[Any]) -> None:
+    assert "no events" in said({**QUESTION, "rows": rows}, standing_still)["error"]
+
+
+def test_the_program_answers_on_its_output() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "headway.simulation"], input=json.dumps(QUESTION).encode(),
+        capture_output=True, check=True, timeout=60,
+    )  # fmt: skip
+    answer = json.loads(done.stdout)
+    assert len(answer["runs"]) == 2
+    assert done.stderr == b""
