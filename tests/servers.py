@@ -23,8 +23,8 @@ from tests.stores import postgres_place
 
 START_S = 60.0
 STOP_S = 60.0
-ADDRESS = re.compile(r"http://[\w.:\[\]-]+:\d+")
-STORES = ("sqlite", "postgres")
+ADDRESS = re.compile(r"Headway is at (http://[\w.:\[\]-]+:\d+)")
+STORES = ("sqlite", "postgres", "followed")
 
 
 class Server:
@@ -54,6 +54,10 @@ class Server:
     def pid(self) -> int:
         assert self._process is not None
         return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
 
     def start(self, *, cold: bool = False) -> None:
         """`cold`: with a new interpreter, which takes a second and more."""
@@ -128,7 +132,7 @@ class Server:
             found = ADDRESS.search(said)
             # A whole line: the address is not cut off in the middle.
             if found is not None and "\n" in said[found.end() :]:
-                return found.group()
+                return found.group(1)
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.02)
                 self._process = None
@@ -147,14 +151,31 @@ class Server:
 def server_on(store: str, *, cold: bool = False, **settings: object) -> Iterator[Server]:
     """A new server with nothing in it."""
     directory = Path(tempfile.mkdtemp(prefix="headway-server-", dir=in_memory()))
-    dsn = postgres_place(directory) if store == "postgres" else ""
+    dsn = "" if store == "sqlite" else postgres_place(directory)
     server = Server(directory, dsn, **settings)  # type: ignore[arg-type]
     try:
         server.start(cold=cold)
-        yield server
+        if store == "followed":
+            with followed(server, **settings) as follower:
+                yield follower
+        else:
+            yield server
     finally:
         server.close()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@contextmanager
+def followed(leader: Server, **settings: object) -> Iterator[Server]:
+    """A second server on the same store, which passes on what only the first can answer."""
+    directory = leader.log.parent / "follower"
+    directory.mkdir()
+    follower = Server(directory, leader.dsn, **settings)  # type: ignore[arg-type]
+    try:
+        follower.start()
+        yield follower
+    finally:
+        follower.close()
 
 
 NewServer = Callable[..., Server]
@@ -181,7 +202,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     """One for all tests of this process that do no harm to it: each uses names of its own, and ends
     what it has begun.
     """
-    if request.param == "postgres":
+    if request.param != "sqlite":
         shared_postgres()
     with server_on(request.param, cold=True) as started:
         yield started

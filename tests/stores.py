@@ -62,10 +62,37 @@ ON_BOTH = frozenset({
 })  # fmt: skip
 
 
+# Which commands are tried without a server in every run; all of them in the soak.
+DIRECTLY = frozenset({"test_jobs.py", "test_where.py", "test_backing.py", "test_doctor.py"})
+# What is asked of a server that follows another one in every run; all of it in the soak.
+FOLLOWED = frozenset({
+    "test_jobs.py", "test_requests.py", "test_fairqueue.py", "test_slots.py", "test_work.py",
+    "test_events.py",
+})  # fmt: skip
+
+
+# What each server has of its own: its numbers, its disk.
+OF_EACH_SERVER = (
+    "test_reconcile.py", "test_system.py", "test_a_worker_takes_the_work_of_a_model",
+    "test_a_lease_that_is_over_is_somebody_elses", "test_metrics",
+)  # fmt: skip
+
+
+def is_of_each_server(item: pytest.Item) -> bool:
+    followed = "followed" in item.nodeid.partition("[")[2]
+    return followed and any(each in item.nodeid for each in OF_EACH_SERVER)
+
+
 @pytest.hookimpl(tryfirst=True)  # before those of the soak are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items[:] = [each for each in items if not is_of_each_server(each)]
     for item in items:
-        is_second = "postgres" in item.nodeid.partition("[")[2]
+        told = item.nodeid.partition("[")[2]
+        if "direct" in told and item.path.parent.name == "cli" and item.path.name not in DIRECTLY:
+            item.add_marker(pytest.mark.soak)
+        is_second = "postgres" in told
+        if "followed" in told and item.path.name not in FOLLOWED:
+            item.add_marker(pytest.mark.soak)
         is_same = item.path.parent.name in WHATEVER_THE_STORE and item.path.name not in ON_BOTH
         if is_second and is_same:
             item.add_marker(pytest.mark.soak)

@@ -25,11 +25,12 @@ from typing import Any
 # All that a server or a worker imports before it begins.
 import headway.api.assembly
 import headway.api.logs
-import headway.api.server
+import headway.api.serving
 import headway.cli
 import headway.remote.worker
 import headway.store.postgres  # noqa: F401
 from headway import apps
+from headway.cli import root
 
 LARGEST_ORDER = 1 << 18
 FILES = 4  # stdin, stdout, stderr, and where to say how it ended
@@ -110,6 +111,7 @@ def become(order: dict[str, Any]) -> None:
 
 def run(arguments: list[str]) -> int:
     """The words behind `python`; the exit code."""
+    sys.orig_argv = [sys.executable, *arguments]  # a server may begin again
     while arguments[0] == "-W":
         warnings.simplefilter(arguments[1])  # type: ignore[arg-type]
         arguments = arguments[2:]
@@ -146,6 +148,7 @@ def leave(code: int) -> None:
 def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     apps.all_of_them()  # which imports them
+    root._command()  # reading all commands takes longer than most of them
     gc.freeze()  # or the first collection of each program would copy all of it
     signal.signal(signal.SIGINT, signal.default_int_handler)
     order = Programs(control).next_order()

@@ -33,6 +33,8 @@ class Cron:
 
     def __post_init__(self) -> None:
         _zone(self.zone)
+        if not isinstance(self.expression, str):
+            raise ValueError(f"a cron expression is text, not {self.expression!r}")
         if len(self.expression) > MAX_TEXT:
             raise ValueError(f"a cron expression has at most {MAX_TEXT} characters; split it")
         try:
@@ -49,6 +51,7 @@ class Cron:
             )
 
     def after(self, last_due_at: float, now: float) -> float:
+        """The first due time strictly after both the last one and `now`."""
         due_at = next(self._due_times(max(last_due_at, now)), None)
         if due_at is None:
             raise ValueError(f"{self.expression!r} does not fire within 50 years of {now!r}")
@@ -72,6 +75,8 @@ class Cron:
 
 
 def _zone(name: str) -> tzinfo:
+    if not isinstance(name, str):
+        raise ValueError(f"a time zone is named by text, not {name!r}")
     if name == "UTC":
         return UTC  # cronsim takes a shorter way for this very object
     try:

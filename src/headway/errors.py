@@ -87,6 +87,10 @@ class UnknownJob(HeadwayError, KeyError):
     __str__ = Exception.__str__  # KeyError would show the message in quotes
 
 
+class ClaimRefused(HeadwayError):
+    """The message of this job is void: the job is held by somebody else, or waits again."""
+
+
 class EngineStopped(HeadwayError):
     """No engine runs in this process. Start one with `app.run()` or `with app.running():`."""
 

@@ -51,7 +51,17 @@ def test_a_store_that_nobody_serves_is_well(direct: Cli, store: str) -> None:
 
     assert found.pop("server")[0] == "warn"
     assert {level for level, _ in found.values()} == {"ok"}
-    expected = {"python", "store", "commit", "upstreams", "failures", "clock", "tokens"}
+    expected = {
+        "python",
+        "store",
+        "commit",
+        "upstreams",
+        "failures",
+        "clock",
+        "tokens",
+        "backup",
+        "keys",
+    }
     if store == "sqlite":
         expected |= {"data", "disk", "integrity"}
     assert set(found) == expected

@@ -43,6 +43,16 @@ def test_what_needs_attention_in_words(cli: Cli) -> None:
     assert "they move house" in found[f"{name}.example"]["text"]
 
 
+def test_the_servers_of_a_store(cli: Cli) -> None:
+    items = cli.json("servers")["items"]
+    shown = cli("servers").out
+    if items:
+        assert [each["role"] for each in items] == ["leads"]
+        assert items[0]["url"] in shown
+    else:
+        assert shown == "No server runs.\n"
+
+
 def test_a_schedule_by_the_calendar(cli: Cli) -> None:
     name = new_name()
     made = cli.json(

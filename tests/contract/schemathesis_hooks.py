@@ -11,6 +11,7 @@ LONGEST_WAIT_S = 0.02
 WAITS_LONG = {"/api/slots", "/api/slots/{id}/poll"}  # if nothing else is said
 
 CHANNELS = {"/api/channels", "/api/channels/{code}"}
+SIMULATES, SHORTEST_S = "/api/simulate", 60.0  # of what it may be asked for
 LOOKS = "/api/backend/rss/"  # which ask the site that they are told
 
 
@@ -23,6 +24,9 @@ def before_call(_context: Any, case: Any, _kwargs: dict[str, Any]) -> None:
         _switch_off(case.body)
     if case.operation.path.startswith(LOOKS) and isinstance(case.body, dict):
         _keep_at_home(case.body)
+    if case.operation.path == SIMULATES and isinstance(case.body, dict):
+        case.body.setdefault("duration_s", SHORTEST_S)
+        _shorten(case.body, "duration_s", SHORTEST_S)
     _shorten(case.body, "wait_ms", LONGEST_WAIT_MS)
     _shorten(case.query, "wait_s", LONGEST_WAIT_S)
 

@@ -75,6 +75,7 @@ def test_every_operation_is_as_the_document_says(tmp_path: Path) -> None:
         assert operations_tried(said) == every - STREAMS
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(240)
 def test_chains_of_operations_are_as_the_document_says(tmp_path: Path) -> None:
     with server_on("sqlite", fairqueue=hasty(tmp_path), **ARCHIVE) as server:

@@ -10,7 +10,7 @@ import pytest
 
 from tests.contract.document import Operation, document_of
 from tests.contract.kit import Api, new_name, problem_in
-from tests.servers import STORES, Server, server_on
+from tests.servers import Server, server_on
 
 OPEN_TO_ALL = {"/healthz", "/readyz"}
 SECRET_ADDRESSES = "/podcasts/"  # the address is the key: see test_podcasts.py
@@ -49,7 +49,7 @@ def token_for(admin: Api, name: str, *scopes: str, tenant: str | None = None) ->
     return token
 
 
-@pytest.fixture(scope="module", params=STORES)
+@pytest.fixture(scope="module", params=("sqlite", "postgres"))
 def guarded(request: pytest.FixtureRequest) -> Iterator[Guarded]:
     with server_on(request.param) as server:
         with Api(server.url) as opened:
@@ -100,7 +100,7 @@ def said_in(answer: httpx2.Response, kind: str, code: str) -> str:
 
 def needed_for(operation: Operation) -> str:
     """The scope, by what a route does."""
-    if operation.path.startswith("/api/tokens"):
+    if operation.path.startswith(("/api/tokens", "/api/keys")):
         return "admin"
     if operation.path in ONLINE or operation.name in CALLING:
         return "submit"
@@ -205,6 +205,7 @@ def test_what_concerns_all_tenants_is_not_for_one(guarded: Guarded) -> None:
             ("GET", "/api/archive/accounts", {}),
             ("PATCH", "/api/archive/accounts/1", {"json": {"enabled": False}}),
             ("GET", "/api/system/resources", {}),
+            ("POST", "/api/simulate", {"json": {"kind": "lane", "name": "x", "settings": {}}}),
         ):
             acme.problem(403, method, path, "tenant", **said)
 

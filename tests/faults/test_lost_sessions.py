@@ -14,6 +14,7 @@ from headway.store.postgres import connection
 from headway.store.postgres.address import parse
 from headway.store.postgres.connection import connect
 from headway.store.postgres.seat import Seat
+from headway.store.protocol import ANYBODY
 from tests.faults.conftest import Maker
 from tests.faults.kit import WAIT_S, Works, check_all, eventually, is_over, names_in_trail
 from tests.faults.proxy import TAKE_TURN, Do, Proxy
@@ -88,6 +89,7 @@ def test_a_job_that_was_seen_but_not_marked_has_one_submit_after_a_restart(
     proxy: Proxy, direct: str, works: Maker
 ) -> None:
     old = works(proxy.url(direct), "old")
+    old.app.leader_lease_s = 0.5
     old.app.start()
     old.look_only_when_called()
     old.app.pause("type:held")
@@ -169,7 +171,7 @@ def test_an_engine_that_left_while_it_connected_holds_nothing(
 ) -> None:
     assert works(direct).app.store  # the schema is there
     seat = Seat(parse(direct))
-    seat.take()
+    seat.take(ANYBODY, nothing)
     assert seat._db is not None
     seat._db.close()
 
@@ -191,18 +193,24 @@ def test_a_look_that_hangs_ends_when_the_engine_leaves(
 ) -> None:
     """And its session is not closed under the one who waits in it."""
     assert works(direct).app.store  # the schema is there
-    for _ in range(20):
+    for _ in range(3):
         seat = Seat(parse(proxy.url(direct)))
-        seat.take()
+        seat.take(ANYBODY, nothing)
         ended: list[Exception] = []
         looking = threading.Thread(target=look_for_ever, args=(seat, ended), daemon=True)
         looking.start()
         eventually(lambda seat=seat: seat._looked_in)
         proxy.stall()
-        seat.leave()
+        leaving = threading.Thread(target=seat.leave, daemon=True)
+        leaving.start()
         looking.join(WAIT_S)
         assert [type(error) for error in ended] == [StoreUnavailable]
         proxy.flow()
+        leaving.join(WAIT_S)
+
+
+def nothing() -> None:
+    pass
 
 
 def look_for_ever(seat: Seat, ended: list[Exception]) -> None:
@@ -219,7 +227,7 @@ def test_a_look_that_could_not_begin_begins_again(
     """Somebody has locked the table while the session is being made ready."""
     [id] = works(direct).put("first")
     seat = Seat(parse(direct))
-    seat.take()
+    seat.take(ANYBODY, nothing)
     monkeypatch.setattr(connection, "SESSION", connection.SESSION.replace("'10s'", "'20ms'"))
     with psycopg.connect(direct) as holder:
         holder.execute("lock table headway.jobs in access exclusive mode")

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,16 +21,33 @@ from tests.faults.history import Began
 from tests.faults.kit import WAIT_S, Works, check_all, eventually, is_over
 from tests.faults.proxy import TAKE_TURN, Do, Proxy
 
-SEAT = """
-select l.pid from pg_locks as l join pg_database as d on d.oid = l.database
-where l.locktype = 'advisory' and l.granted and l.objsubid = 2 and d.datname = current_database()
-"""
+LEADER_S = 0.6  # how long an engine of these tests leads without a word to the database
+LEASE_S = 1.5  # how long a job is its hands' without a word of the engine
 
 
-def seats(direct: str) -> list[int]:
-    """The sessions that have the lock of the engine."""
+def lease_left_s(direct: str) -> float:
+    """By the clock of the database."""
     with psycopg.connect(direct, autocommit=True) as db:
-        return [row[0] for row in db.execute(SEAT.encode())]
+        row = db.execute(
+            "select coalesce(nullif(extract(epoch from lease_end - clock_timestamp())::float8, "
+            "'-infinity'), -1.0) from headway.leader"
+        ).fetchone()
+    assert row is not None
+    return float(row[0])
+
+
+def in_haste(works: Works) -> Works:
+    works.app.leader_lease_s, works.app.lease_s = LEADER_S, LEASE_S
+    return works
+
+
+def starts(works: Works) -> bool:
+    """False: somebody leads."""
+    try:
+        works.app.start()
+    except EngineRunning:
+        return False
+    return True
 
 
 def engine_of(works: Works) -> Engine:
@@ -36,7 +58,7 @@ def engine_of(works: Works) -> Engine:
 @pytest.fixture
 def old(proxy: Proxy, direct: str, works: Maker) -> Works:
     """An engine at work, behind a line that can be cut."""
-    old = works(proxy.url(direct), "old")
+    old = in_haste(works(proxy.url(direct), "old"))
     old.app.start()
     old.put("held", kind="held")
     assert old.held_begun.wait(WAIT_S)
@@ -48,11 +70,13 @@ def taken_over(proxy: Proxy, direct: str, works: Maker) -> Iterator[Works]:
     """The old engine is cut off, a new one takes its seat, then the old one gets through again."""
     proxy.refusing = True
     proxy.cut()
-    eventually(lambda: seats(direct) == [])
-    new = works(direct, "new")
-    with new.app.running():
+    new = in_haste(works(direct, "new"))
+    eventually(lambda: starts(new))
+    try:
         proxy.refusing = False
         yield new
+    finally:
+        new.app.stop()
 
 
 def test_the_commit_of_a_stale_engine_changes_nothing_and_it_stops(
@@ -97,17 +121,19 @@ def test_a_turn_that_was_sent_before_the_seat_was_lost_counts_once_or_never(
         assert struck.wait(WAIT_S)
         proxy.refusing = True
         proxy.cut()
-        eventually(lambda: seats(direct) == [] or len(seats(direct)) == 1)
+        new = in_haste(works(direct, "new"))
+        sits_down = threading.Thread(target=eventually, args=(lambda: starts(new),))
+        sits_down.start()
+        eventually(lambda: waiting_for_a_lock(direct) >= 2)  # it waits for that turn
         holder.rollback()
-    eventually(lambda: seats(direct) == [])
-    new = works(direct, "new")
-    with new.app.running():
-        proxy.refusing = False
-        assert engine.done.wait(WAIT_S)
-        assert isinstance(engine.error, StaleBrain)
-        old.free.set()
-        new.free.set()
-        is_over(direct)
+        sits_down.join(WAIT_S)
+    proxy.refusing = False
+    assert engine.done.wait(WAIT_S)
+    assert isinstance(engine.error, StaleBrain)
+    old.free.set()
+    new.free.set()
+    is_over(direct)
+    new.app.stop()
     check_all(direct, old.journal)
 
 
@@ -128,7 +154,7 @@ def test_a_stale_engine_finds_out_although_it_has_nothing_to_say(
 def test_the_handlers_of_a_stale_engine_are_told_to_stop(
     proxy: Proxy, direct: str, works: Maker
 ) -> None:
-    old = works(proxy.url(direct), "old")
+    old = in_haste(works(proxy.url(direct), "old"))
     told: list[str] = []
 
     @old.app.job(type="endless", tools=("pool",))
@@ -151,44 +177,101 @@ def test_the_handlers_of_a_stale_engine_are_told_to_stop(
         eventually(lambda: told == ["endless"])
 
 
-def test_an_engine_that_was_cut_sits_down_again(
+def test_an_engine_that_was_cut_goes_on_leading(
     old: Works, proxy: Proxy, direct: str, works: Maker
 ) -> None:
-    """Nobody else may take its seat while it works."""
-    proxy.cut()
+    """Nobody else may take its seat while it works, whatever becomes of its sessions."""
+    for _ in range(3):
+        proxy.cut()
+        with pytest.raises(EngineRunning):
+            works(direct, "new").app.start()
+        eventually(lambda: lease_left_s(direct) > LEADER_S / 2)
     old.put("wakes it")
     old.free.set()
     is_over(direct)
-    assert len(seats(direct)) == 1
-    with pytest.raises(EngineRunning):
-        works(direct, "new").app.start()
     assert engine_of(old).error is None
     old.app.stop()
+    assert lease_left_s(direct) < 0, "who leaves in order lets others lead at once"
     check_all(direct, old.journal)
 
 
-def test_an_engine_sits_down_again_when_its_old_session_is_really_gone(
+def test_what_an_engine_ran_that_may_still_run_comes_back_when_a_lease_is_over(
     old: Works, proxy: Proxy, direct: str, works: Maker
 ) -> None:
-    """The server has not noticed yet that the old session is cut, and it still has the lock."""
-    before = seats(direct)
-    with psycopg.connect(direct) as holder:
-        holder.execute("lock table headway.events in access exclusive mode")
-        struck = proxy.next(TAKE_TURN, Do.LEAVE_BUSY)
-        old.put("grants")
-        assert struck.wait(WAIT_S)
-        eventually(lambda: waiting_for_a_lock(direct) >= 2)  # the new session asks already
-        assert seats(direct) == before
-        holder.rollback()
-    old.free.set()
-    is_over(direct)
-    old.put("one more turn")
-    is_over(direct)
-    eventually(lambda: len(seats(direct)) == 1 and seats(direct) != before)
-    with pytest.raises(EngineRunning):
-        works(direct, "new").app.start()
-    old.app.stop()
+    began = time.monotonic()
+    with taken_over(proxy, direct, works) as new:
+        assert new.held_begun.wait(WAIT_S)
+        assert time.monotonic() - began > LEASE_S, "the old one may not have stopped by then"
+        new.free.set()
+        is_over(direct)
+    with psycopg.connect(direct) as db:
+        names = db.execute("select event from headway.events where job = 1 order by id").fetchall()
+    assert names[:3] == [("submit",), ("grant",), ("lost",)]
     check_all(direct, old.journal)
+
+
+def test_an_engine_that_cannot_reach_the_store_stops_its_hands_before_others_have_their_jobs(
+    proxy: Proxy, direct: str, works: Maker
+) -> None:
+    """It is told by nobody: its own clock says that it may not lead any more."""
+    old = in_haste(works(proxy.url(direct), "old"))
+    stopped = threading.Event()
+
+    @old.app.job(type="endless")
+    async def endless(name: str) -> None:  # noqa: ARG001
+        with old.written_down():
+            try:
+                await asyncio.Event().wait()
+            finally:
+                stopped.set()
+
+    old.app.start()
+    endless.enqueue("endless")
+    eventually(lambda: any(isinstance(each, Began) for each in old.journal.entries))
+    proxy.refusing = True
+    proxy.cut()
+    cut_at = time.monotonic()
+    assert stopped.wait(WAIT_S)
+    assert time.monotonic() - cut_at < LEADER_S + LEASE_S
+    proxy.refusing = False
+    eventually(lambda: lease_left_s(direct) > 0)  # nobody came, so it goes on
+    assert engine_of(old).error is None
+
+
+def test_the_seat_of_a_process_that_is_gone_is_free_at_once(direct: str, works: Maker) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ENTER_AND_DIE.format(direct)])
+    gone.wait(WAIT_S)
+    assert lease_left_s(direct) > 1000
+    new = works(direct, "new")
+    new.app.start()
+    new.app.stop()
+
+
+ENTER_AND_DIE = """
+import os
+from headway.store import open_store
+from headway.store.records import Candidate
+open_store("{}").enter(lambda: None, Candidate(lease_s=5000.0))
+os._exit(1)
+"""
+
+
+def test_the_seat_of_a_process_elsewhere_is_free_when_its_lease_is_over(
+    direct: str, works: Maker
+) -> None:
+    """Nobody can see whether it is gone."""
+    subprocess.run([sys.executable, "-c", ENTER_AND_DIE.format(direct)], check=False)
+    new = works(direct, "new")
+    with psycopg.connect(direct, autocommit=True) as db:
+        here = db.execute("select holder from headway.leader").fetchone()
+        assert here is not None
+        there = {**json.loads(here[0]), "machine": "another", "host": "far.example"}
+        db.execute("update headway.leader set holder = %s", (json.dumps(there),))
+        with pytest.raises(EngineRunning, match=r"on far\.example"):
+            new.app.start()
+        db.execute("update headway.leader set lease_end = clock_timestamp() + interval '0.2 s'")
+    eventually(lambda: starts(new))
+    new.app.stop()
 
 
 def waiting_for_a_lock(direct: str) -> int:

@@ -223,6 +223,11 @@ def sessions_of(pg: PostgresStore, db: psycopg.Connection[Any]) -> None:
     )
 
 
+def end_lease(pg: PostgresStore, db: psycopg.Connection[Any]) -> None:
+    """As if its engine had said nothing for long."""
+    db.execute(f"update {pg.address.schema}.leader set lease_end = '-infinity'".encode())
+
+
 @pytest.fixture
 def named(url: str) -> Iterator[PostgresStore]:
     """A store whose sessions can be told apart."""
@@ -289,6 +294,7 @@ def test_a_mark_of_a_session_that_is_gone_is_not_stored(named: PostgresStore) ->
 def test_an_engine_whose_seat_was_taken_is_stale(named: PostgresStore, url: str) -> None:
     engine = Engine(named)
     with psycopg.connect(shared_postgres().url(), autocommit=True) as killer:
+        end_lease(named, killer)
         sessions_of(named, killer)
     other = PostgresStore(url)
     try:
@@ -475,3 +481,16 @@ def test_the_language_of_a_database_decides_nothing() -> None:
     assert [each.id for each in store.jobs(Query(error="État INCONNU"))] == [number]
     assert store.jobs(Query(error="état")) == []
     store.close()
+
+
+def test_an_engine_asks_whether_it_still_leads_only_when_its_lease_may_be_over(
+    pg: PostgresStore,
+) -> None:
+    Engine(pg)
+    seat: Any = pg._seat
+    with psycopg.connect(shared_postgres().url(), autocommit=True) as other:
+        other.execute(f"update {pg.address.schema}.brain set term = term + 1".encode())
+    pg.assure()  # nobody can lead yet, so nobody is asked
+    seat._lease.trusted_until = float("-inf")
+    with pytest.raises(StaleBrain):
+        pg.assure()

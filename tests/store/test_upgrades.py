@@ -76,6 +76,7 @@ OLD: dict[str, tuple[Callable[[Path], str], Callable[[str, int], None], int]] = 
     "postgres-2": (postgres_place, old_postgres, 2),
     "postgres-3": (postgres_place, old_postgres, 3),
     "postgres-4": (postgres_place, old_postgres, 4),
+    "postgres-5": (postgres_place, old_postgres, 5),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from headway.api.fairqueue.config import is_seed_config, load
+from headway.engine.engine import LEADER_LEASE_S
 from headway.errors import BadSettings
 from headway.net.addresses import Allowed
 
@@ -33,6 +35,8 @@ class Config:
     allowed_hosts: tuple[str, ...] = ()  # names besides localhost by which it may be called
     allowed_origins: tuple[str, ...] = ()  # pages of other servers that may call it
     outbound_allow: tuple[str, ...] = ()  # own networks and hosts that users may have called
+    advertise: str = ""  # where the other servers of its store reach it; empty: where it listens
+    leader_lease_s: float = LEADER_LEASE_S  # how long it leads without a word to the store
     trusted_proxies: str = ""  # addresses whose X-Forwarded-* headers are believed
     jwt_secret: str = ""
     jwks: str = ""  # where the keys of signed tokens are: an https address or a file
@@ -56,6 +60,8 @@ class Config:
     max_requests: int = 2_000  # that are answered at the same time, apart from these
     max_open_per_tenant: int = 1_000_000  # jobs that have not ended
     threads: int = 16
+    celery_broker: str = ""  # its address; empty: no Celery fleet works for this server
+    celery_claim_s: float = 30.0  # for a Celery worker to begin what was sent to it
     completed_days: float = 7.0
     failed_days: float = 30.0
 
@@ -96,8 +102,16 @@ class Config:
         Allowed(self.outbound_allow)
         if not self.lease_s >= 1:
             raise BadSettings(f"lease_s is at least 1 second, not {self.lease_s!r}")
+        if not 0.5 <= self.leader_lease_s <= 60:
+            raise BadSettings("leader_lease_s is from 0.5 to 60 seconds, not "
+                              f"{self.leader_lease_s!r}")  # fmt: skip
+        if self.advertise and not re.fullmatch(r"https?://[^/\s?#@]+", self.advertise):
+            raise BadSettings("advertise is the address of this server alone, such as "
+                              f"http://10.0.0.5:8000, not {self.advertise!r}")  # fmt: skip
         if not self.request_s > 0:
             raise BadSettings(f"request_s is a time above 0 seconds, not {self.request_s!r}")
+        if not self.celery_claim_s > 0:
+            raise BadSettings(f"celery_claim_s is a time above 0 s, not {self.celery_claim_s!r}")
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name.startswith("max_") and not value >= 1:
@@ -151,7 +165,7 @@ def _from_file(file: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
         tables = tomllib.loads(Path(file).read_text("utf-8"))
     except OSError as error:
         raise BadSettings(f"{file} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSettings(f"{file} is not a TOML file: {error}") from error
     values = tables.get("server", {})
     if not isinstance(values, dict):
@@ -190,5 +204,5 @@ def _typed(name: str, value: Any) -> Any:
         return value
     try:
         return type(default)(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} is a number, not {value!r}") from None

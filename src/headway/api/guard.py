@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from starlette.requests import Request
@@ -25,6 +25,8 @@ from headway.api.tokens import parse
 
 logger = logging.getLogger("headway.access")
 
+PEER = b"x-headway-peer"  # what another server says of a request that it passes on
+NOT_LEADING = b"x-headway-not-leading"  # in an answer: nothing was done, ask the leader
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 # Requests that wait; they have limits of their own. Applications add theirs.
 LONG = {"/api/v0/fairqueue/acquire", "/api/work/take", "/api/events", "/api/requests/events"}
@@ -54,18 +56,37 @@ NO_STORE = (b"cache-control", b"no-store")
 _BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
+class Forward(Protocol):
+    """Passes requests on to the server that leads."""
+
+    def is_ours(self, scope: Scope) -> bool: ...
+    async def __call__(
+        self, scope: Scope, receive: Receive, send: Send, otherwise: ASGIApp
+    ) -> None: ...
+
+
+class Peers(Protocol):
+    """Knows the other servers."""
+
+    def let_in(self, scope: Scope, header: bytes) -> Principal | None: ...
+
+
 class Gone(Exception):
     """The client has hung up in the middle of its request."""
 
 
 class Guard:
     def __init__(
-        self, app: ASGIApp, config: Config, authenticator: Authenticator, door: Door
-    ) -> None:
+        self, app: ASGIApp, config: Config, authenticator: Authenticator, door: Door,
+        peers: Peers | None = None, forward: Forward | None = None,
+    ) -> None:  # fmt: skip
+        """`forward`: another server leads, and gets what this one cannot answer."""
         self._app = app
         self._config = config
         self._authenticator = authenticator
         self._door = door
+        self._peers = peers
+        self._forward = forward
         self._at_work = 0
         own = {host.lower() for host in config.allowed_hosts}
         self._open = config.open
@@ -116,8 +137,7 @@ class Guard:
             if self._at_work > self._config.max_requests and scope["path"] != HEALTH:
                 raise Problem(503, "too many requests at once; try again", kind="busy",
                               headers={"Retry-After": "1"})  # fmt: skip
-            self._check_host(headers)
-            scope["principal"] = principal = await self._principal(scope, headers)
+            scope["principal"] = principal = await self._who(scope, headers)
             path = scope["path"]
             if principal is None and _is_api(path) and path not in LOGINS:
                 raise no_token()  # before its body is read
@@ -138,6 +158,13 @@ class Guard:
                 raise
             await answer(problem, scope["path"])(scope, receive, send)
             return
+        forward = self._forward
+        if forward is not None and not forward.is_ours(scope):
+            await forward(scope, receive, send, self._go_in)
+            return
+        await self._go_in(scope, receive, send)
+
+    async def _go_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         endpoint = find(scope)
         if endpoint is None:
             await self._app(scope, receive, send)
@@ -190,6 +217,18 @@ class Guard:
                 "server with --allowed-origin ORIGIN",
                 kind="wrong-origin",
             )
+
+    async def _who(self, scope: Scope, headers: dict[bytes, bytes]) -> Principal | None:
+        """Whom another server passes on, that server has looked at."""
+        passed = headers.get(PEER)
+        if passed is None or self._peers is None:
+            self._check_host(headers)
+            return await self._principal(scope, headers)
+        principal = self._peers.let_in(scope, passed)
+        if self._forward is not None:
+            raise Problem(503, "this server does not lead; ask the one that does",
+                          kind="unavailable", headers={NOT_LEADING.decode(): "1"})  # fmt: skip
+        return principal
 
     async def _principal(self, scope: Scope, headers: dict[bytes, bytes]) -> Principal | None:
         if scope["path"].startswith(PREFIX):

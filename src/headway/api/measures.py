@@ -29,6 +29,8 @@ class Measures:
     def gates(self) -> Iterable[GateReading]:
         """Those that are there, and those that are declared by name."""
         site = self._site
+        if site.standing is not None:
+            return []  # those are the leader's
         brain = site.engine.brain
         there = site.wait(
             site.engine.ask(
@@ -52,6 +54,8 @@ class Measures:
 
     def slots(self) -> SlotsReading:
         site = self._site
+        if site.standing is not None:
+            return SlotsReading({}, {}, {})
         desk = site.engine.brain.slots
         by_kind, events, over = site.wait(
             site.engine.ask(lambda _: (tally(desk), counts(desk), overshoot(desk)))

@@ -26,6 +26,8 @@ from headway.api.metrics import Exposition
 from headway.api.problems import Problem
 from headway.api.search import parse
 from headway.api.stream import Hub
+from headway.api.together.peers import Peers
+from headway.api.together.standing import Standing
 from headway.api.tracing import LABEL
 from headway.api.views import moment, plain_job, progress_view, with_wait
 from headway.api.watching import Watch
@@ -71,12 +73,15 @@ class Site:
     def __init__(
         self, app: App, config: Config, tracing: Tracing | None = None,
         queue: FairQueue | None = None, applications: Sequence[Application] = (),
+        hub: Hub | None = None,
     ) -> None:  # fmt: skip
         self.app = app
         self.tracing = tracing
         self.config = config
         self.authenticator = Authenticator(config, app.store, app.now)
-        self.hub = Hub(app, config.max_clients, config.slow_client_s)
+        self.hub = hub or Hub(app, config.max_clients, config.slow_client_s)
+        self.peers: Peers | None = None  # where several servers share a store
+        self.standing: Standing | None = None  # of one that follows another
         if app.engine is not None:
             app.engine.brain.committed = self.hub.committed
         meters = Meters() if app.engine is None else app.engine.brain.meters
@@ -89,15 +94,16 @@ class Site:
         self.request_makers: dict[str, RequestMaker] = {}
         for each in applications:
             each.serve(self)
+        self.started_at = app.now()
         self.boot = token_urlsafe(8)  # another one after each start, so that workers notice
         self.disk = config.data if Path(config.data).is_dir() else "."
         self.watch = Watch(self)
         self.stopping = False
         self.takers = 0  # requests for work that wait
         self.slot_waiters = 0  # requests for a slot that wait
+        self.simulating = asyncio.Lock()  # a machine has better things to do than two at once
         # Requests that wait for the end of a job: how long they may, and the loop that knows.
         self._waiting: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
-        self.error: BaseException | None = None  # why it cannot go on
         self._counted: dict[str | None, tuple[float, list[tuple[str, str, int]]]] = {}
 
     @property
@@ -110,10 +116,6 @@ class Site:
         if engine is None:
             raise EngineStopped("the server is stopping; try again when it is back")
         return engine
-
-    @property
-    def store_name(self) -> str:
-        return "postgresql" if self.config.dsn else "sqlite"
 
     def now(self) -> float:
         return self.app.now()

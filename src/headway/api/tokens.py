@@ -70,7 +70,9 @@ def parse(text: str) -> tuple[str, str] | None:
     """(id, secret), or None when it is no token of ours."""
     prefix, _, rest = text.partition("_")
     id, _, secret = rest.partition("_")
-    if prefix != PREFIX or not id or not secret or len(text) > 200 or not text.isascii():
+    if prefix != PREFIX or not id or not secret or len(text) > 200:
+        return None
+    if not text.isascii() or not text.isprintable():  # no column could have it
         return None
     return id, secret
 

@@ -255,7 +255,7 @@ class Introduction:
         brain = engine.brain
         keep = {each["name"]: each["keep_result_s"] for each in types if "keep_result_s" in each}
         try:
-            policies = {each["name"]: _policy(each) for each in types}
+            policies = {each["name"]: policy_of_type(each) for each in types}
             for each in settings:
                 policy_of(each["kind"], each["value"], each["name"])
             rows = [_schedule(each, site.now()) for each in schedules]
@@ -273,7 +273,8 @@ class Introduction:
             raise Problem(422, str(error), kind="wrong-input") from error
 
 
-def _policy(said: dict[str, Any]) -> RetryPolicy | None:
+def policy_of_type(said: dict[str, Any]) -> RetryPolicy | None:
+    """What is not said is as usual; None: nothing is."""
     rules = {name: value for name, value in said.items() if name not in ("name", "keep_result_s")}
     if not rules:
         return None

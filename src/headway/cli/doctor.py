@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from headway.cli import checks
+from headway.cli import checks, upkeep_checks
 from headway.cli.asking import Call, asks
 from headway.cli.checks import Finding
 from headway.cli.client import Client
@@ -19,7 +19,7 @@ from headway.errors import HeadwayError
 
 ASKED: tuple[Callable[[Client], Iterator[Finding]], ...] = (
     checks.of_server, checks.pauses, checks.unknown_types, checks.closed, checks.failures,
-    checks.clock, checks.archive,
+    checks.clock, checks.archive, upkeep_checks.keys, upkeep_checks.alerts, upkeep_checks.servers,
 )  # fmt: skip
 
 
@@ -38,8 +38,11 @@ def examine(call: Call) -> Iterator[Finding]:
     where = call.where
     yield from checks.python()
     if where.server is None:
-        below = [*checks.directory(where), *checks.store(where)]
+        below = [*checks.directory(where), *upkeep_checks.key_file(where), *checks.store(where)]
         yield from below
+        if not any(each.level == "fail" for each in below):
+            yield from upkeep_checks.backups(where)
+            yield from upkeep_checks.clocks(where)
         yield from checks.server(where)
         if any(each.level == "fail" for each in below) or not _is_there(call):
             return  # what is broken cannot be asked

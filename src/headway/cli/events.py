@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from headway.cli import layouts
+from headway.cli import layouts, recording
 from headway.cli.asking import Call, asks
 from headway.cli.client import Client, Refused, Unreachable
+from headway.cli.times import seconds_of
 
 AGAIN_S = 1.0  # between two tries to reach a server
 LOOK_S = 2.0  # between two looks at a store that nobody serves
@@ -29,8 +30,24 @@ def events(
         int | None, typer.Option(min=0, metavar="ID", help="Those after this event.")
     ] = None,
     limit: Limit = 20,
+    record_to: Annotated[
+        str | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Write what happened and what the jobs asked for, for `headway simulate`.",
+        ),
+    ] = None,
+    since: Annotated[
+        str, typer.Option(metavar="DURATION", help="How far back --record goes.")
+    ] = "1d",
 ) -> None:
     """What happened last, or with --follow what happens, without a gap or a repeat."""
+    if record_to is not None:
+        if follow or after is not None:
+            raise typer.BadParameter("--record writes what has happened; leave out the others")
+        recording.record(call, record_to, seconds_of(since))
+        return
     if follow:
         _follow(call, after, limit)
         return

@@ -51,7 +51,7 @@ def export(
     """Write jobs with their payloads, schedules and operators' settings as lines of JSON."""
     client = call.client
     counts = {"job": 0, "schedule": 0, "setting": 0}
-    with _written(file) as out:
+    with written(file) as out:
 
         def write(kind: str, line: dict[str, Any]) -> None:
             out.write(json.dumps({"kind": kind, **line}, ensure_ascii=False) + "\n")
@@ -64,7 +64,7 @@ def export(
         for schedule in client.get("/api/schedules")["items"]:
             write("schedule", _without_secrets(schedule, with_secrets))
         with counting("jobs") as tell:
-            for job, total in _jobs(client, match):
+            for job, total in all_jobs(client, match):
                 write("job", _line_of(client, job, with_secrets))
                 tell(counts["job"], total)
     said = ", ".join(count(many, noun) for noun, many in counts.items())
@@ -79,7 +79,7 @@ def export(
 
 
 @contextmanager
-def _written(file: str) -> Iterator[TextIO]:
+def written(file: str) -> Iterator[TextIO]:
     """The file as a whole or not at all. Payloads are in it, so nobody else may read it."""
     if file == "-":
         yield sys.stdout
@@ -112,7 +112,7 @@ def _settings(client: Client) -> Iterator[tuple[str, dict[str, Any]]]:
             yield "setting", {"of": noun, "name": row["name"], "value": value}
 
 
-def _jobs(client: Client, match: str) -> Iterator[tuple[dict[str, Any], int]]:
+def all_jobs(client: Client, match: str) -> Iterator[tuple[dict[str, Any], int]]:
     """The oldest first, so that they come back in their order. The API lists the newest first, so
     its pages are read from the last to the first; what is enqueued meanwhile is left out, or it
     would move them.

@@ -11,13 +11,16 @@ import typer
 
 from headway import __version__
 from headway.cli import (
+    alerts,
     archive,
     archive_accounts,  # noqa: F401 - its commands are among those of `archive`
     archive_checks,  # noqa: F401 - likewise
     archive_doing,  # noqa: F401 - likewise
     archive_items,  # noqa: F401 - likewise
     attention,
+    backing,
     batches,
+    celery,
     channels,
     demo,
     doctor,
@@ -30,10 +33,13 @@ from headway.cli import (
     gates,
     importing,
     jobs,
+    keys,
     learned,
     migrating,
     schedules,
+    servers,
     serving,
+    simulate,
     slots,
     steering,  # noqa: F401 - its commands are among those of `jobs`
     tokens,
@@ -55,11 +61,14 @@ RUN, LOOK, STEER, KEEP = "Run", "Look", "Look and steer", "Keep"
 app.command("serve", rich_help_panel=RUN)(serving.serve)
 app.command("worker", rich_help_panel=RUN)(serving.worker)
 app.command("demo", rich_help_panel=RUN)(demo.demo)
+app.command("simulate", rich_help_panel=RUN)(simulate.simulate)
 app.command("top", rich_help_panel=LOOK)(top.top)
 app.command("events", rich_help_panel=LOOK)(events.events)
 app.command("audit", rich_help_panel=LOOK)(events.audit)
 app.command("attention", rich_help_panel=LOOK)(attention.attention)
+app.command("servers", rich_help_panel=LOOK)(servers.servers)
 app.command("doctor", rich_help_panel=LOOK)(doctor.doctor)
+app.command("celery", rich_help_panel=LOOK)(celery.celery)
 app.command("costs", rich_help_panel=LOOK)(channels.costs)
 for group in (
     jobs.app,
@@ -78,6 +87,10 @@ for group in (
 ):
     app.add_typer(group, rich_help_panel=STEER)
 app.add_typer(tokens.app, rich_help_panel=KEEP)
+app.add_typer(keys.app, rich_help_panel=KEEP)
+app.add_typer(alerts.app, rich_help_panel=KEEP)
+app.command("backup", rich_help_panel=KEEP)(backing.backup)
+app.command("restore", rich_help_panel=KEEP)(backing.restore)
 app.command("migrate", rich_help_panel=KEEP)(migrating.migrate)
 app.command("export", rich_help_panel=KEEP)(exporting.export)
 app.command("import", rich_help_panel=KEEP)(importing.import_)

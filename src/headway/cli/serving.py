@@ -49,6 +49,13 @@ def serve(
     dsn: Annotated[
         str | None, typer.Option(metavar="URL", help="A PostgreSQL database, instead of --data.")
     ] = None,
+    celery_broker: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where Celery workers get what they may run.")
+    ] = None,
+    advertise: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where other servers of the same database reach it."),
+    ] = None,
     app: AppName = None,
     auth: Annotated[
         str | None, typer.Option(metavar="auto|required", help="auto: no token on loopback.")
@@ -66,12 +73,12 @@ def serve(
     """Run the server: API, live page, engine and local workers, until SIGTERM or Ctrl-C."""
     # The server's code is a second of imports that no other command should wait for.
     from headway import apps  # noqa: PLC0415
-    from headway.api import assembly, logs, server  # noqa: PLC0415
+    from headway.api import assembly, logs, serving  # noqa: PLC0415
     from headway.api.config import read  # noqa: PLC0415
 
     settings = read(
         config, host=host, port=port, data=data, dsn=dsn, auth=auth,
-        fairqueue=fairqueue,
+        fairqueue=fairqueue, advertise=advertise, celery_broker=celery_broker,
         allowed_hosts=allowed_host or None, allowed_origins=allowed_origin or None,
         drain_s=None if drain is None else seconds_of(drain),
         log_format=log_format, log_level=log_level,
@@ -81,7 +88,7 @@ def serve(
     applications = apps.all_of_them()
     served = assembly.build_app(settings, user_app, _toml(config), applications=applications)
     try:
-        server.serve(settings, served, applications=applications, ready=_say_where)
+        serving.serve(settings, served, applications=applications, ready=_say_where)
     finally:
         served.close()  # also if it was refused before it began
 

@@ -59,6 +59,13 @@ def commit_s(where: Where) -> float:
         return min(_timed_in_file(file, version) for _ in range(COMMITS))
 
 
+def database_clock(dsn: str) -> float:
+    with _session(dsn) as (db, _):
+        row = db.execute("select extract(epoch from clock_timestamp())::float8").fetchone()
+    assert row is not None
+    return float(row[0])
+
+
 def _timed_in_file(db: apsw.Connection, version: int) -> float:
     began = perf_counter()
     db.execute("begin immediate")

@@ -37,6 +37,7 @@ from headway.engine.tickets import Tickets
 from headway.engine.trail import Trail
 from headway.engine.waits import Waits
 from headway.store import Store
+from headway.store.records import Candidate
 
 T = TypeVar("T")
 INF = float("inf")
@@ -82,6 +83,7 @@ class Brain(Trail):
         self.retention = Retention()  # that of whoever drives it; operators set it here
         self.waits = Waits()
         self.term = self.version = 0
+        self.candidate = Candidate()  # as which it becomes the engine of the store
         self.mark = ""  # what was seen of the jobs in the store
         self.controls = Controls(self)
         self.broken: list[tuple[int, int, str]] = []  # waits for a job that cannot complete
@@ -146,6 +148,7 @@ class Brain(Trail):
     def turn(self) -> float:
         """Do everything there is to do. Returns when to come back if nobody calls."""
         self.meters.turned()
+        self.insist(self.store.assure)
         at = self.clock.now()
         if at >= self._renew_at:  # first: the last turn may have waited long for the store
             self._renew_at = at + self.core.lease_s / 3
@@ -343,6 +346,8 @@ class Brain(Trail):
         known = self.registry.types.get(change.ticket.type)
         if known is not None and known.ended is not None:
             known.ended(None if extra is None else extra.batch, change, now)
+        if self.remote.carrier is not None:
+            self.remote.carrier.job_over(change)
         if extra is not None and extra.schedule is not None:
             self.schedules.next_after(extra.schedule, number, change.after, self.batch, now)
 

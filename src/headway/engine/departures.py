@@ -104,6 +104,8 @@ class Departures(Patient):
             self.committed()
         outbox, self._leaving = self._leaving, None
         if outbox is not None:
+            if outbox.permits:  # whoever has taken over meanwhile gives them to others
+                self.insist(self.store.assure)
             self._act(outbox)
 
     def _see_through(self, batch: Batch) -> None:

@@ -22,6 +22,7 @@ from headway.engine.settings import Settings
 from headway.engine.slots import Waiter
 from headway.errors import EngineStopped
 from headway.store import Store
+from headway.store.records import Candidate
 
 T = TypeVar("T")
 
@@ -30,6 +31,8 @@ logger = logging.getLogger("headway")
 GRACE_S = 6.0  # for works that were told to stop, a little longer than programs get to end
 COLLECT_AFTER = 10_000  # new objects
 KILLED_S = 1.0  # for programs that were killed
+LEADER_LEASE_S = Candidate().lease_s
+STOP_AT, KILL_AT = 0.6, 0.8  # of a lease, in which it is not known who leads
 
 
 class Engine:
@@ -44,8 +47,12 @@ class Engine:
         payload_limit: int = 1_048_576,
         retention: Retention | None = None,
         lease_s: float = 90.0,
+        url: str = "",
+        leader_lease_s: float = LEADER_LEASE_S,
     ) -> None:
+        """`url`: where other servers reach this one."""
         self._store = store
+        self._lease_s = lease_s
         self._clock = clock or SystemClock()
         self._wake = threading.Event()
         self._loop = asyncio.new_event_loop()
@@ -55,6 +62,7 @@ class Engine:
         self.brain = Brain(store, registry, settings, self._clock, self._hands, wake=self._ring,
                            lease_s=lease_s)  # fmt: skip
         self._hands.brain = self.brain
+        self.brain.candidate = Candidate(url, leader_lease_s, self._doubt)
         self._retention = self.brain.retention = retention or Retention()
         self._stopping = False
         self._hurried = False
@@ -84,6 +92,15 @@ class Engine:
             thread = threading.Thread(target=target, name=name, daemon=True)
             self._threads.append(thread)
             thread.start()
+
+    def _doubt(self, for_s: float) -> None:
+        """Another engine may lead since then, and gives away what runs here when a lease is over.
+        From another thread: the brain waits for the store.
+        """
+        if for_s > KILL_AT * self._lease_s:
+            self._hands.kill_all()
+        elif for_s > STOP_AT * self._lease_s:
+            self._hands.stop_all("shutdown")
 
     def _work(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -140,9 +157,7 @@ class Engine:
         without a burnt attempt.
         """
         if self._threads and not self.done.is_set():
-            with contextlib.suppress(EngineStopped):
-                self.ask(self._stop_granting)
-            self._may_go_on.wait(max(drain_s, 0.0))
+            self.drain(drain_s)
             if not self._idle:
                 self._hands.stop_all("shutdown")
                 self._may_go_on.wait(GRACE_S)
@@ -162,6 +177,12 @@ class Engine:
         self._end_hands()
         self._store.leave()
         gc.unfreeze()  # what was loaded at the start may go now
+
+    def drain(self, within_s: float) -> None:
+        """Start nothing more, and wait for what runs. All else goes on until it is stopped."""
+        with contextlib.suppress(EngineStopped):
+            self.ask(self._stop_granting)
+        self._may_go_on.wait(max(within_s, 0.0))
 
     def hurry(self) -> None:
         """Do not wait for what runs: a stop that is under way, or comes, ends at once."""

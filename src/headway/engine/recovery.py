@@ -30,7 +30,7 @@ def load(brain: Brain) -> None:
     store, core = brain.store, brain.core
     # A moment ago, so that the first turn finds what has become due meanwhile.
     now = core.advance(math.nextafter(brain.clock.now(), 0.0))
-    left_by = store.enter(brain.heard)
+    left_by = store.enter(brain.heard, brain.candidate)
     brain.term = brain.batch.term = left_by.term
     brain.mark = left_by.mark
     core.admission.fence = left_by.fence
@@ -45,16 +45,19 @@ def load(brain: Brain) -> None:
             brain.policies.hosts.remember((kind, name, tenant), kept)
         brain.ledger.kept[kind, name, tenant] = state
     for job, pid, started_at in store.processes():
-        kill_left_over(pid, started_at)
+        if left_by.was_here:
+            kill_left_over(pid, started_at)
         brain.batch.processes.append((job, None, None))
     brain.schedules.load(store.schedules(), store.open_occurrences())
     core.admission.touched.clear()  # they are as they were stored
-    _load_jobs(brain, now)
+    _load_jobs(brain, now, hands_gone=left_by.is_gone)
     brain.slots.load(store.slots(), store.slot_totals(), now)
     for name in brain.schedules.orphans():
         brain.schedules.replan(name, brain.batch, now)
     for hear in brain.loaded:
         hear(now)
+    if not left_by.is_gone:
+        brain.record(now, "took_over", detail=f"{left_by.before} was not heard of any more")
     brain.start_clocks(brain.clock.now())
     if len(core.tickets) > MANY:
         gc.collect()
@@ -77,7 +80,7 @@ def _load_settings(brain: Brain) -> None:
     brain.settings.declare_all(brain.policies)
 
 
-def _load_jobs(brain: Brain, now: float) -> None:
+def _load_jobs(brain: Brain, now: float, *, hands_gone: bool) -> None:
     core, tickets, counts = brain.core, brain.tickets, brain.open_by_tenant
     waiting = holders(brain, [job for job, _ in brain.store.waits()])
     running: list[OpenJob] = []
@@ -104,7 +107,7 @@ def _load_jobs(brain: Brain, now: float) -> None:
             gc.enable()
     open_tickets = list(core.tickets.values()) if _is_awaited(brain) else []
     for row in running:
-        _take_back(brain, row, now)
+        _take_back(brain, row, now, hands_gone=hands_gone)
     for ticket in open_tickets:
         announce(brain, ticket, now)
 
@@ -114,10 +117,10 @@ def _is_awaited(brain: Brain) -> bool:
     return any(known.arrived is not None for known in brain.registry.types.values())
 
 
-def _take_back(brain: Brain, row: OpenJob, now: float) -> None:
-    """Our own hands went with the engine, so a job that ran here has lost its lease. What this
-    process cannot run is held by a worker elsewhere, which has as long as a lease lasts to find
-    this engine.
+def _take_back(brain: Brain, row: OpenJob, now: float, *, hands_gone: bool) -> None:
+    """An engine's own hands go with it, so a job that they ran has lost its lease; at once if that
+    engine is surely gone, and else when a lease is over in which it must have noticed. What this
+    process cannot run is held by a worker elsewhere, which has as long to find this engine.
     """
     ticket = brain.tickets.again(row)
     asked = ticket.asked
@@ -131,6 +134,7 @@ def _take_back(brain: Brain, row: OpenJob, now: float) -> None:
     ticket.asked = asked
     announce(brain, ticket, now)
     if row.type in brain.registry.types:
-        brain.core.finish(row.id, row.fence, Outcome.lost(LOST), now)
+        if hands_gone:
+            brain.core.finish(row.id, row.fence, Outcome.lost(LOST), now)
     else:
         brain.remote.restore(permit)

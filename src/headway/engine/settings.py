@@ -158,13 +158,15 @@ class Settings:
             tables = tomllib.loads(Path(path).read_text("utf-8"))
         except OSError as error:
             raise ValueError(f"the settings in {path} cannot be read: {error.strerror}") from error
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{path} is not a TOML file: {error}") from error
         for kind, names in tables.items():
             if kind in self.foreign:
                 continue
             if kind not in KINDS:
                 raise ValueError(f"{path} has a table [{kind}]; known are {', '.join(KINDS)}")
+            if not isinstance(names, dict):
+                raise ValueError(f"{kind} in {path} is a table for each name: [{kind}.NAME]")
             for name, value in names.items():
                 self.declare("file", kind, name, value)
 
@@ -178,7 +180,7 @@ class Settings:
             if kind in KINDS:
                 try:
                     value = msgspec.json.decode(text)
-                except msgspec.DecodeError:
+                except (msgspec.DecodeError, UnicodeError, RecursionError):
                     value = text
                 self.declare("environment", kind, name, {field: value})
 

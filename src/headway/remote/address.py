@@ -30,7 +30,18 @@ def checked_address(url: str) -> str:
     return url.rstrip("/")
 
 
-EXAMPLE = f"write http://host:8000, and give the token as token=… or in {TOKEN}"
+def checked_addresses(urls: str) -> tuple[str, ...]:
+    """Of one server, or of several that share a store: `http://a:8000,http://b:8000`."""
+    found = tuple(checked_address(each.strip()) for each in urls.split(","))
+    if len({each.lower().startswith("https:") for each in found}) > 1:
+        raise StoreError(f"all servers are called with https, or none; {EXAMPLE}")
+    return found
+
+
+EXAMPLE = (
+    "write http://host:8000, or several with commas between, and give the token as token=… or in "
+    f"{TOKEN}"
+)
 
 
 def checked_token(token: str | None) -> str:

@@ -58,7 +58,7 @@ def data_of(response: httpx2.Response, url: str, type: Any = Any) -> Any:
         return None
     try:
         return msgspec.json.decode(response.content, type=type)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         raise errors.StoreError(
             f"{url} answers what no Headway server of this version does ({error}); check the "
             "address, and that both are of the same version"
@@ -68,7 +68,7 @@ def data_of(response: httpx2.Response, url: str, type: Any = Any) -> Any:
 def problem_of(response: httpx2.Response) -> Problem:
     try:
         return msgspec.json.decode(response.content, type=Problem)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return Problem(detail=response.text[:MAX_SHOWN])
 
 
@@ -124,6 +124,10 @@ def _by_kind(problem: Problem, said: str, verb: str) -> Exception | None:
             return errors.UnknownSlot(said)
         case "stale-fence":
             return errors.SlotLost(said)
+        case "claim-stale" | "claim-claimed" | "claim-later":
+            return errors.ClaimRefused(said)
+        case "no-broker":
+            return errors.BadSettings(said)
         case "timeout":
             return TimeoutError(said)
     return None

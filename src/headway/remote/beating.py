@@ -11,9 +11,10 @@ import logging
 from typing import Any
 
 from headway.errors import BadJob, NotAllowed, StoreError
+from headway.lease_clock import lease_clock
 from headway.remote.client import Backoff
 from headway.remote.connection import Connection
-from headway.remote.desk import Desk, Held, Notes, lease_clock
+from headway.remote.desk import Desk, Held, Notes
 from headway.remote.protocol import Beat, Beats
 
 logger = logging.getLogger("headway.worker")

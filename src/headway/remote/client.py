@@ -20,7 +20,7 @@ import httpx2
 import msgspec
 
 from headway import errors
-from headway.remote.address import checked_address, checked_token, on_loopback
+from headway.remote.address import checked_addresses, checked_token, on_loopback
 from headway.remote.answers import PASSING, UNSURE, data_of, error_of
 
 T = TypeVar("T")
@@ -87,7 +87,8 @@ class Client:
         transport: httpx2.BaseTransport | None = None,
         async_transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        self.url = checked_address(url)
+        self._urls = checked_addresses(url)
+        self._at = 0  # which of them is called
         self._token = checked_token(token)
         self._patience_s = patience_s
         self._transport = transport
@@ -100,6 +101,15 @@ class Client:
         self._inherited: list[Any] = []
         _clients.add(self)
 
+    @property
+    def url(self) -> str:
+        """The server that is called now."""
+        return self._urls[self._at % len(self._urls)]
+
+    def call_another(self) -> None:
+        """This one could not be reached, or cannot answer."""
+        self._at += 1
+
     def __repr__(self) -> str:
         return f"<server {self.url}>"
 
@@ -107,7 +117,7 @@ class Client:
         """Another one, with as many connections as it takes: for questions that wait so long that
         nobody may stand behind them.
         """
-        made = Client(self.url, self._token, patience_s=self._patience_s,
+        made = Client(",".join(self._urls), self._token, patience_s=self._patience_s,
                       transport=self._transport, async_transport=self._async_transport)  # fmt: skip
         made._limits = NO_LIMIT
         return made
@@ -122,7 +132,8 @@ class Client:
         patience = Patience(self, ask, self._patience_s if patience_s is None else patience_s)
         while True:
             try:
-                response = self._client().request(ask.method, ask.path, **ask.options())
+                where = self.url + ask.path
+                response = self._client().request(ask.method, where, **ask.options())
             except httpx2.HTTPError as error:
                 wait_s = patience.after(error)
             else:
@@ -140,7 +151,7 @@ class Client:
         while True:
             client = await self._async_client()
             try:
-                response = await client.request(ask.method, ask.path, **ask.options())
+                response = await client.request(ask.method, self.url + ask.path, **ask.options())
             except httpx2.HTTPError as error:
                 wait_s = patience.after(error)
             else:
@@ -156,11 +167,10 @@ class Client:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         return {
-            "base_url": self.url,
             "headers": headers,
             "limits": self._limits,
             "timeout": ANSWER_S,
-            "trust_env": not on_loopback(self.url),
+            "trust_env": not all(map(on_loopback, self._urls)),
             "verify": self.url.lower().startswith("https:"),  # else there is nothing to verify
         }
 
@@ -231,13 +241,15 @@ class Patience:
     """How long one request is tried, and what is raised then."""
 
     def __init__(self, client: Client, ask: Ask, limit_s: float) -> None:
-        self._url = client.url
+        self._client = client
         self._ask = ask
         self._until = time.monotonic() + limit_s
         self._backoff = Backoff(longest_s=1.0)
 
     def after(self, error: httpx2.HTTPError) -> float:
         """How long to wait before the next try, or what is to be raised instead."""
+        url = self._client.url
+        self._client.call_another()
         never_sent = isinstance(error, NEVER_SENT)
         if (never_sent or self._ask.repeats) and not isinstance(error, HOPELESS):
             wait_s = self._wait()
@@ -246,19 +258,22 @@ class Patience:
         said = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         if never_sent or self._ask.method == "GET":
             raise errors.StoreUnavailable(
-                f"{self._url} cannot be reached ({said}); start the server, or name another one"
+                f"{url} cannot be reached ({said}); start the server, or name another one"
             ) from error
         raise errors.OutcomeUnknown(
-            f"the connection to {self._url} was lost before its answer ({said}), and {UNSURE}"
+            f"the connection to {url} was lost before its answer ({said}), and {UNSURE}"
         ) from error
 
     def after_refusal(self, response: httpx2.Response) -> float:
+        url = self._client.url
+        if response.status_code in PASSING:
+            self._client.call_another()
         if self._ask.repeats and response.status_code in PASSING:
             wait_s = self._wait()
             if wait_s is not None:
                 return wait_s
         writes = self._ask.method != "GET"
-        raise error_of(response, self._url, self._ask.verb, writes=writes)
+        raise error_of(response, url, self._ask.verb, writes=writes)
 
     def _wait(self) -> float | None:
         wait_s = self._backoff.next_s()

@@ -14,9 +14,10 @@ import msgspec
 
 from headway.core import Outcome
 from headway.errors import BadJob, NotAllowed, StoreError
+from headway.lease_clock import lease_clock
 from headway.remote.client import Backoff
 from headway.remote.connection import Connection
-from headway.remote.desk import Desk, Held, lease_clock
+from headway.remote.desk import Desk, Held
 from headway.remote.protocol import Ending, outcome_body, rate_words
 
 logger = logging.getLogger("headway.worker")
@@ -72,6 +73,7 @@ class Completing:
             ending = endings.get(held.fence)
             if ending is not None and not ending.accepted:
                 logger.warning("job %s was not held here any more when it ended", held.id)
+            held.state = None if ending is None else ending.state
             self._desk.settled(held)
         return True
 

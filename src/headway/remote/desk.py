@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -20,6 +19,7 @@ from headway.core import Outcome
 from headway.core.ticket import Stop
 from headway.engine.hands import Hands, RemoteWork, Work
 from headway.engine.registry import JobType
+from headway.lease_clock import lease_clock
 
 logger = logging.getLogger("headway.worker")
 
@@ -30,18 +30,6 @@ STOPS = {"cancel": Stop.CANCEL, "pause": Stop.PAUSE}
 Notes = dict[str, Any]
 
 
-def lease_clock() -> float:
-    """Seconds, also those in which the machine was asleep, where it can tell."""
-    return _clock()
-
-
-def _slept_through() -> float:
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-_clock = _slept_through if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
-
-
 def lease_end(lease_s: float, asked_at: float) -> float:
     return asked_at + lease_s - min(MAX_MARGIN_S, MARGIN * lease_s)
 
@@ -50,7 +38,7 @@ class Held:
     """A job that this worker holds. `outcome` is there when it has ended."""
 
     __slots__ = ("checkpoint", "ends_at", "fence", "id", "is_async", "lease_s", "logs", "lost",
-                 "noted_at", "outcome", "progress", "result", "saying")  # fmt: skip
+                 "noted_at", "outcome", "progress", "result", "saying", "state")  # fmt: skip
 
     def __init__(self, work: RemoteWork, is_async: bool, asked_at: float) -> None:
         self.id = work.id
@@ -64,6 +52,7 @@ class Held:
         self.logs: list[tuple[float, str, str]] = []
         self.noted_at: float | None = None  # since when there is something to say
         self.saying = False  # a heartbeat with notes is on its way
+        self.state: str | None = None  # of the job, as the server says after the report
         self.prolong(work.lease_s, asked_at)
 
     def prolong(self, lease_s: float, asked_at: float) -> None:
@@ -145,6 +134,7 @@ class Desk:
         self.pulse: Callable[[], None] = lambda: None  # something is to be said
         self.report: Callable[[], None] = lambda: None  # something has ended
         self.empty: Callable[[], None] = lambda: None  # nothing is held any more
+        self.gone: Callable[[Held], None] = lambda _: None  # one is held no more
 
     # ------------------------------------------------------------------ from the hands
 
@@ -240,6 +230,7 @@ class Desk:
 
     def _forget(self, held: Held) -> None:
         self.held.pop(held.fence, None)
+        self.gone(held)
         if not self.held:
             self.empty()
 

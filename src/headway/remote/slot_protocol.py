@@ -21,8 +21,9 @@ from headway.errors import (
     StoreUnavailable,
     UnknownSlot,
 )
+from headway.lease_clock import lease_clock
 from headway.remote.client import Ask, Backoff
-from headway.remote.desk import lease_clock, lease_end
+from headway.remote.desk import lease_end
 from headway.remote.looking import path
 from headway.remote.protocol import LARGEST_STATUS, rate_words
 

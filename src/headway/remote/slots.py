@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 from headway.core import Outcome
 from headway.errors import HeadwayError, SlotLost, UnknownSlot
+from headway.lease_clock import lease_clock
 from headway.outcomes import Duration, Headers, outcome_of_block, outcome_of_status, seconds
 from headway.remote.client import Backoff, Client
-from headway.remote.desk import lease_clock
 from headway.remote.slot_protocol import (
     GIVE_BACK_S,
     LEAVE_S,

@@ -16,9 +16,10 @@ from typing import Any
 from headway.engine.hands import RemoteWork
 from headway.engine.registry import JobType
 from headway.errors import BadJob, NotAllowed, StoreError, StoreUnavailable
+from headway.lease_clock import lease_clock
 from headway.remote.client import Backoff
 from headway.remote.connection import Connection
-from headway.remote.desk import Desk, lease_clock, lease_end
+from headway.remote.desk import Desk, lease_end
 from headway.remote.protocol import Given
 
 logger = logging.getLogger("headway.worker")

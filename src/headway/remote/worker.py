@@ -76,7 +76,9 @@ def run(
 
 
 class Worker:
-    """`concurrency`: how many jobs at once, all together; else what the app allows of each kind."""
+    """`concurrency`: how many jobs at once, all together; else what the app allows of each kind.
+    `takes`: it asks for jobs. One that does not is handed them in another way.
+    """
 
     def __init__(
         self,
@@ -86,8 +88,9 @@ class Worker:
         *,
         concurrency: int | None = None,
         client: Client | None = None,
+        takes: bool = True,
     ) -> None:
-        if not app.registry.types:
+        if takes and not app.registry.types:
             raise BadJob("this app has no jobs, so there is nothing to take; declare some with "
                          "@app.job(), or name the module that does")  # fmt: skip
         if concurrency is not None and concurrency < 1:
@@ -95,13 +98,13 @@ class Worker:
         self._app = app
         self._client = client or Client(server, token)
         self.name = worker_name()
-        self._places = Places(
-            app.threads + app.tasks if concurrency is None else concurrency, app.tasks, app.threads
-        )
+        places = app.threads + app.tasks if concurrency is None else concurrency
+        self._takes = takes
+        self._places = Places(places if takes else 0, app.tasks, app.threads)
         self._connection = Connection(Line(self._client, self.name))
         self._hands_loop = asyncio.new_event_loop()
         self._hands = LocalHands(
-            self._hands_loop, app.clock.now, threads=min(app.threads, self._places.all),
+            self._hands_loop, app.clock.now, threads=min(app.threads, places),
             payload_limit=app.payload_limit,
         )  # fmt: skip
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -127,7 +130,7 @@ class Worker:
         """Does not wait for the server: it is tried until it is there."""
         if self._threads:
             raise EngineStopped("this worker was started before; make another one")
-        introduction = introduce(self._app)
+        introduction = introduce(self._app) if self._takes else Introduction([], [], [])
         for target, name in (
             (self._work, "headway-hands"),
             (lambda: self._talk(introduction), "headway-worker"),

@@ -16,6 +16,7 @@ from headway.engine import Engine
 from headway.engine.brain import Brain
 from headway.engine.clock import Clock, SystemClock
 from headway.engine.controls import Controls
+from headway.engine.engine import LEADER_LEASE_S
 from headway.engine.registry import ASYNC, KEEP_RESULT_S, THREADS, JobType, Registry
 from headway.engine.retention import Retention
 from headway.engine.settings import Settings
@@ -24,7 +25,7 @@ from headway.errors import BadJob, EngineStopped
 from headway.outcomes import Duration, seconds
 from headway.remote.address import is_server
 from headway.sdk.control import Control
-from headway.sdk.declaring import retry_policy
+from headway.sdk.declaring import check_executor, retry_policy
 from headway.sdk.handle import Batch, JobHandle
 from headway.sdk.jobs import Job, Names, Options
 from headway.sdk.mail import Mail
@@ -45,7 +46,8 @@ R = TypeVar("R")
 
 class App(Control):
     """`App("sqlite:///jobs.db")`, `App("postgresql://…")`, or `App("http://host:8000", token=…)`
-    for a server that keeps the store. Nothing is opened before it is needed.
+    for a server that keeps the store. Nothing is opened before it is needed. With
+    `executor="celery"` a Celery fleet runs its jobs (`headway.celery.serve`); that needs a server.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class App(Control):
         url: str = "sqlite:///headway.db",
         *,
         token: str | None = None,
+        executor: str = "headway",
         settings_file: str | None = None,
         threads: int = 16,
         tasks: int = 512,
@@ -62,7 +65,9 @@ class App(Control):
         lease: Duration = 90.0,
         clock: Clock | None = None,
     ) -> None:
+        check_executor(executor, url)
         self.url = url
+        self.executor = executor
         self.lease_s = seconds(lease)
         self.clock: Clock = clock or SystemClock()
         self.payload_limit = payload_limit
@@ -70,6 +75,10 @@ class App(Control):
         self.tasks = tasks
         self.registry = Registry()
         self.settings = Settings()
+        # Where other servers reach the one that runs this app, and how long its engine leads them
+        # without a word to the store they share.
+        self.server_url = ""
+        self.leader_lease_s = LEADER_LEASE_S
         # What holds for a host of slot clients that nobody has declared.
         self.slot_profile: Callable[[str], dict[str, Any]] | None = None
         # Called with the brain of an engine before that takes in what is stored.
@@ -78,7 +87,7 @@ class App(Control):
         self.recurring: list[Recurring] = []
         self.engine: Engine | None = None
         self.worker: Worker | None = None  # in the place of the engine, if there is a server
-        self._token = token
+        self.token = token
         self._settings_file = settings_file
         self._store: Store | RemoteStore | None = None
         self._mail: Mail | None = None  # of the loop that enqueued last
@@ -88,6 +97,7 @@ class App(Control):
         self.settings.declare("code", "tool", "disk", {"limit": 2})
 
     def now(self) -> float:
+        """The time by the clock of this app, in seconds since 1970."""
         return self.clock.now()
 
     def use(self, url: str, settings_file: str | None = None) -> None:
@@ -96,6 +106,7 @@ class App(Control):
             raise EngineStopped(
                 "the app is in use already; close it before it moves to another store"
             )
+        check_executor(self.executor, url)
         self.url = url
         self._settings_file = settings_file or self._settings_file
 
@@ -120,7 +131,7 @@ class App(Control):
         from headway.remote.client import Client  # noqa: PLC0415 - few need an HTTP client
         from headway.remote.store import RemoteStore  # noqa: PLC0415
 
-        return RemoteStore(Client(self.url, self._token), self._tools_of)
+        return RemoteStore(Client(self.url, self.token), self._tools_of)
 
     def _tools_of(self, type: str) -> tuple[str, ...]:
         known = self.registry.types.get(type)
@@ -137,15 +148,17 @@ class App(Control):
     # ------------------------------------------------------------------ declaring
 
     def lane(self, name: str, **settings: Any) -> None:
-        """`app.lane("cookie", limit=1)`: a lane that jobs may stand in."""
+        """`app.lane("cookie", limit=1)`: declare a lane that jobs may stand in."""
         self.settings.declare("code", "lane", name, settings)
 
     def upstream(self, name: str, **settings: Any) -> None:
-        """`app.upstream("*.example.com", limit=2, every="1s")`. The most specific name wins."""
+        """`app.upstream("*.example.com", limit=2, every="1s")`: declare what jobs call, and what it
+        bears. The most specific name wins; the guide to upstreams has all settings.
+        """
         self.settings.declare("code", "upstream", name, settings)
 
     def tool(self, name: str, **settings: Any) -> None:
-        """`app.tool("ffmpeg", limit=2)`: something that jobs of several lanes share."""
+        """`app.tool("ffmpeg", limit=2)`: declare something that jobs of several lanes share."""
         self.settings.declare("code", "tool", name, settings)
 
     def job(
@@ -162,7 +175,13 @@ class App(Control):
         meanings: Mapping[type[BaseException], Meaning] | None = None,
         **options: Any,
     ) -> Callable[[Callable[P, Any]], Job[P, Any]]:
-        """Make a function a job. `options` are those of `jobs.Options`, for all of its jobs."""
+        """Make a function a job: `@app.job(upstream="api.example.com", retries=3)`.
+
+        `type` is its name in the store, the function's if nothing is said. `timeout`, `retries`,
+        `retry_delay`, `retry_growth` (or a whole `policy`) say how patient to be, `tools` what each
+        attempt needs, `every` that it recurs, `meanings` what exceptions mean. Everything else is a
+        field of `Options`, and holds for all of its jobs.
+        """
 
         def decorate(handler: Callable[P, Any]) -> Job[P, Any]:
             name = type or handler.__name__
@@ -192,12 +211,14 @@ class App(Control):
     # ------------------------------------------------------------------ asking
 
     def enqueue(self, call: NewJob, *, conn: Any = None) -> JobHandle[Any]:
-        """`conn`: a connection of your own to the same PostgreSQL database. The job is there if
-        and only if its transaction commits.
+        """Store what `Job.call` made; it is safe when this returns. `conn`: a connection of your
+        own to the same PostgreSQL database; the job is there if and only if its transaction
+        commits.
         """
         return self.enqueue_many((call,), conn=conn)[0]
 
     async def aenqueue(self, call: NewJob, *, conn: Any = None) -> JobHandle[Any]:
+        """`enqueue` without blocking the loop."""
         return (await self.aenqueue_many((call,), conn=conn))[0]
 
     def enqueue_many(self, calls: Iterable[NewJob], *, conn: Any = None) -> list[JobHandle[Any]]:
@@ -210,6 +231,7 @@ class App(Control):
     async def aenqueue_many(
         self, calls: Iterable[NewJob], *, conn: Any = None
     ) -> list[JobHandle[Any]]:
+        """`enqueue_many` without blocking the loop."""
         calls = tuple(calls)
         if conn is not None:
             receipts = await self.store.ainsert_with(conn, calls)
@@ -233,6 +255,7 @@ class App(Control):
         return Batch(self, self.store.open_batch(label, self.now()))
 
     def handle(self, id: int) -> JobHandle[Any]:
+        """The handle of a job whose number is known, for example from a web request."""
         return JobHandle(self, id)
 
     def slot(
@@ -282,6 +305,11 @@ class App(Control):
         """Start an engine in this process: it decides, and runs the jobs of this app. `idle`: it
         does what operators ask, and lets nothing start.
         """
+        if self.executor == "celery":
+            raise EngineStopped(
+                "the jobs of this app run on Celery workers; start one with `celery worker` for "
+                "the module that calls headway.celery.serve"
+            )
         if is_server(self.url):
             self._start_worker()
             return
@@ -291,6 +319,7 @@ class App(Control):
         engine = Engine(
             self.store, self.registry, self.settings, clock=self.clock, threads=self.threads,
             payload_limit=self.payload_limit, retention=self.retention, lease_s=self.lease_s,
+            url=self.server_url, leader_lease_s=self.leader_lease_s,
         )  # fmt: skip
         engine.brain.granting = not idle
         for prepare in self.preparing:
@@ -311,7 +340,7 @@ class App(Control):
             raise EngineStopped("a worker runs in this app already")
         from headway.remote.worker import Worker  # noqa: PLC0415 - few need an HTTP client
 
-        worker = Worker(self, self.url, self._token)
+        worker = Worker(self, self.url, self.token)
         worker.start()
         self.worker = worker
 

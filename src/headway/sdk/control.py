@@ -74,6 +74,7 @@ class Control:
         return self._gate("pause", target)
 
     def resume(self, target: int | str) -> str:
+        """End a pause of a job or a gate."""
         if isinstance(target, int):
             return self._job("resume", target)
         return self._gate("resume", target)
@@ -95,6 +96,7 @@ class Control:
         return self._job("unpin", job)
 
     def prioritise(self, job: int, priority: int) -> str:
+        """Another priority for a job that waits: lower goes first, within its tenant."""
         return self._job("prioritise", job, priority)
 
     def reschedule(self, job: int, at: float) -> str:
@@ -177,17 +179,21 @@ class Control:
         self._order("schedule", name, row, lambda c, now: c.schedule(row, now))
 
     def unschedule(self, name: str) -> None:
+        """End a schedule. An occurrence that runs may end; one that waits is cancelled."""
         self._order("unschedule", name, None, lambda c, now: c.unschedule(name, now))
 
     def pause_schedule(self, name: str) -> None:
+        """No occurrence starts until it is resumed; the schedule stays."""
         self._order("pause_schedule", name, None, lambda c, now: c.pause_schedule(name, True, now))
 
     def resume_schedule(self, name: str) -> None:
+        """Go on with a paused schedule."""
         self._order(
             "resume_schedule", name, None, lambda c, now: c.pause_schedule(name, False, now)
         )
 
     def schedules(self) -> list[Schedule]:
+        """All schedules, with their rules and when each is due next."""
         return self.store.schedules()
 
     # ------------------------------------------------------------------ looking after it

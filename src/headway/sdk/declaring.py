@@ -7,7 +7,9 @@ from typing import Any
 
 from headway.core import RetryPolicy
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
+from headway.errors import BadJob
 from headway.outcomes import Duration, seconds
+from headway.remote.address import is_server
 
 
 def retry_policy(
@@ -29,3 +31,15 @@ def retry_policy(
     # The cap is for delays that grow; it does not shorten one that was asked for.
     said["max_delay_s"] = max(policy.max_delay_s, said.get("delay_s", 0.0))
     return replace(policy, **said)
+
+
+def check_executor(executor: str, url: str) -> None:
+    """Celery needs a server between the store and the fleet."""
+    if executor not in ("headway", "celery"):
+        raise BadJob(f'executor is "headway" or "celery", not {executor!r}')
+    if executor == "celery" and not is_server(url):
+        raise BadJob(
+            'executor="celery" needs a server, which lets jobs go and hands them to the broker; '
+            'write App("http://host:8000", …), and start it with `headway serve '
+            "--celery-broker URL`"
+        )

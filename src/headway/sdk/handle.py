@@ -25,6 +25,8 @@ ENDED = frozenset({"completed", "failed", "cancelled"})
 
 
 class JobHandle(Generic[R]):
+    """A job that was asked for. `joined`: it was there before, since its unique key was taken."""
+
     __slots__ = ("_app", "id", "joined")
 
     def __init__(self, app: App, id: int, joined: bool = False) -> None:
@@ -44,22 +46,27 @@ class JobHandle(Generic[R]):
 
     @property
     def state(self) -> str:
+        """`pending`, `queued`, `running`, `paused`, `completed`, `failed` or `cancelled`."""
         return self.row().state
 
     def events(self) -> list[Event]:
-        """Its audit trail."""
+        """Its audit trail: each transition, the oldest first."""
         return self._app.store.events_of(self.id)
 
     def progress(self) -> Progress | None:
+        """What the handler said last with `job.progress`."""
         return self._app.store.progress(self.id)
 
     def logs(self) -> list[tuple[float, str, str]]:
+        """What the handler said with `job.log`: when, how serious, the line."""
         return self._app.store.logs(self.id)
 
     def explain(self) -> Explanation:
+        """Why it waits, since when, in which place, until when."""
         return self._app.explain(self.id)
 
     def cancel(self) -> str:
+        """What waits is cancelled at once, what runs is really stopped first."""
         return self._app.cancel(self.id)
 
     def wait(self, timeout: float | None = None) -> str:
@@ -103,6 +110,7 @@ class JobHandle(Generic[R]):
         return cast(R, self._result(self.wait(timeout)))
 
     async def aresult(self, timeout: float | None = None) -> R:
+        """`result` without blocking the loop."""
         state = await self.await_end(timeout)
         if self._app.remote is not None:
             return cast(R, await asyncio.to_thread(self._result, state))
@@ -145,6 +153,7 @@ class Batch:
 
     @property
     def total(self) -> int:
+        """How many jobs it has."""
         return sum(self.counts().values())
 
     @property

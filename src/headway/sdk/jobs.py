@@ -138,10 +138,11 @@ class Job(Generic[P, R]):
         return Job(self._app, self.name, self.handler, self._signature, options)
 
     def enqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
-        """Store a job; it is safe when this returns."""
+        """Store a job with these arguments, typed like the function. On disk when this returns."""
         return self._app.enqueue(self.call(*args, **kwargs), conn=self._options.conn)
 
     async def aenqueue(self, *args: P.args, **kwargs: P.kwargs) -> JobHandle[R]:
+        """`enqueue` without blocking the loop."""
         return await self._app.aenqueue(self.call(*args, **kwargs), conn=self._options.conn)
 
     def call(self, *args: P.args, **kwargs: P.kwargs) -> NewJob:

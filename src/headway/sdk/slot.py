@@ -34,13 +34,19 @@ class Slot(Protocol):
     """
 
     @property
-    def lost(self) -> threading.Event: ...
+    def lost(self) -> threading.Event:
+        """Set when the slot is not held any more; look at it before each call."""
+        ...
 
     @property
-    def fence(self) -> int: ...
+    def fence(self) -> int:
+        """Grows with every permit: let other systems refuse writes that carry an older one."""
+        ...
 
     @property
-    def upstream(self) -> str | None: ...
+    def upstream(self) -> str | None:
+        """Which of the candidates was chosen."""
+        ...
 
     def report(
         self, status: int, retry_after: Duration | None = None, *, headers: Headers | None = None

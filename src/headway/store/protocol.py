@@ -14,11 +14,13 @@ from headway.store.installing import Migration
 from headway.store.records import (
     BatchRow,
     Brain,
+    Candidate,
     Command,
     Errand,
     Event,
     Failures,
     Job,
+    Leader,
     NewJob,
     News,
     OpenJob,
@@ -28,6 +30,7 @@ from headway.store.records import (
     Receipt,
     Result,
     Schedule,
+    ServerRow,
     SlotRow,
     Token,
     TrailRow,
@@ -36,6 +39,7 @@ from headway.store.records import (
 from headway.store.tables import Writes
 
 Done = Callable[[Any, BaseException | None], None]
+ANYBODY = Candidate()
 
 
 class Producing(Protocol):
@@ -152,14 +156,31 @@ class Tables(Protocol):
 class Store(Producing, Looking, Keeping, Tables, Protocol):
     """All of it: what the one engine needs too."""
 
-    def enter(self, heard: Callable[[], None]) -> Brain:
+    def enter(self, heard: Callable[[], None], candidate: Candidate = ANYBODY) -> Brain:
         """Become the engine of this store, or EngineRunning. From now on `heard` is called, from
         any thread, when there may be something new. The term rises, so that whoever was the
         engine before can commit nothing any more.
         """
 
+    def assure(self) -> None:
+        """StaleBrain: another engine has taken over. Asks nobody while that cannot be."""
+
     def leave(self) -> None:
-        """Stop being the engine."""
+        """Stop being the engine: nothing that it ran goes on."""
+
+    def leader(self) -> Leader | None:
+        """Who is the engine. None: nobody, or this store cannot tell."""
+
+    def follow(self, heard: Callable[[], None]) -> Callable[[], None]:
+        """Hear, from another thread, when a server that leads has added to the trail. What comes
+        back ends it.
+        """
+
+    def announce(self, server: str, about: str) -> None:
+        """A server is there, for others to see. Empty text: it leaves."""
+
+    def servers(self) -> list[ServerRow]:
+        """Those that were heard of in the last minute, where several can share a store."""
 
     def close(self) -> None: ...
 

@@ -5,6 +5,7 @@ Times are seconds since 1970 (UTC). `None` means: nothing there, the default hol
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
@@ -242,6 +243,8 @@ class Result(NamedTuple):
 
 
 class Progress(NamedTuple):
+    """How far a running job is, as its handler said it last."""
+
     done: float
     total: float | None
     note: str
@@ -347,3 +350,34 @@ class Brain(NamedTuple):
     term: int
     fence: int
     mark: str  # what was seen of the jobs; empty: nothing. Only the store can read it
+    # Of the engine before: it has certainly ended, with all that it ran; it was on this machine.
+    is_gone: bool = True
+    was_here: bool = True
+    before: str = ""  # who it was, for people
+
+
+class Candidate(NamedTuple):
+    """Who wants to be the engine, where a lease says who is."""
+
+    url: str = ""  # where the other servers reach it
+    lease_s: float = 3.0  # how long it leads without a word to the store
+    # Called while it cannot be sure that it still leads, with the seconds since it was; from
+    # another thread.
+    doubted: Callable[[float], None] = lambda _: None
+
+
+class Leader(NamedTuple):
+    """Who is the engine, as everybody can see it."""
+
+    term: int
+    id: str
+    name: str  # for people
+    url: str
+
+
+class ServerRow(NamedTuple):
+    """A server that shares the store with others. `about` is JSON text."""
+
+    id: str
+    about: str
+    seen_s: float  # how long ago it was heard of

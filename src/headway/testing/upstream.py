@@ -12,11 +12,14 @@ Line = int | tuple[int, Duration] | BaseException
 
 @dataclass(frozen=True, slots=True)
 class Answer:
+    """What a scripted upstream answered; it looks like an HTTP client's answer."""
+
     status: int
     retry_after_s: float | None = None
 
     @property
     def headers(self) -> dict[str, str]:
+        """`Retry-After`, if the script names one."""
         return {} if self.retry_after_s is None else {"Retry-After": f"{self.retry_after_s:g}"}
 
     def raise_for_status(self) -> None:
@@ -34,7 +37,7 @@ class ScriptedUpstream:
         self._now = now
 
     def answer(self) -> Answer:
-        """Call it."""
+        """Call it: the next line of the script, which is raised if it is an exception."""
         line = self._script[min(len(self.calls), len(self._script) - 1)]
         self.calls.append(self._now())
         if isinstance(line, BaseException):
@@ -45,6 +48,7 @@ class ScriptedUpstream:
         return Answer(status, seconds(retry_after))
 
     async def call(self) -> Answer:
+        """`answer` for async handlers."""
         return self.answer()
 
     def gaps(self) -> list[float]:

@@ -34,10 +34,13 @@ PATIENCE = 100  # times that a task is cancelled in a crash before it is called 
 
 
 class VirtualClock:
+    """A clock that stands still until somebody moves it: `at` is the time."""
+
     def __init__(self, at: float = START_AT) -> None:
         self.at = at
 
     def now(self) -> float:
+        """The time that it shows."""
         return self.at
 
 
@@ -195,6 +198,7 @@ class World:
 
     @property
     def now(self) -> float:
+        """The virtual time, in seconds since 1970."""
         return self.clock.at
 
     def run_for(self, duration: Duration) -> None:
@@ -202,6 +206,7 @@ class World:
         self.run_until(self.clock.at + seconds(duration))
 
     def run_until(self, at: float) -> None:
+        """Let time pass until this moment, and everything happen that it brings."""
         self._until = at
         self._engine.woken = True
         self._loop.run_forever()
@@ -236,6 +241,7 @@ class World:
     # ------------------------------------------------------------------ what happens to it
 
     def upstream(self, name: str, script: Iterable[Line] = (200,)) -> ScriptedUpstream:
+        """One that answers by a script: `[200, (429, "30s"), TimeoutError(), 200]`."""
         return ScriptedUpstream(name, script, self.clock.now)
 
     def crash(self) -> None:

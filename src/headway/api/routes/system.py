@@ -8,7 +8,8 @@ from pydantic import BaseModel
 from headway import __version__
 from headway.api.auth import Overseer, Reader
 from headway.api.problems import Problem, documented
-from headway.api.site import Reply, TheSite
+from headway.api.site import Reply, Site, TheSite
+from headway.api.together.standing import Standing
 
 router = APIRouter(tags=["System"])
 
@@ -43,8 +44,12 @@ class ReadyModel(BaseModel):
     responses={200: {"model": ReadyModel}, **documented()},
 )
 def readyz(site: TheSite) -> Response:
-    """Needs no token. 503 while the store cannot be reached or the engine has stopped."""
+    """Needs no token. 503 while the store cannot be reached, the engine has stopped, or, where
+    several servers share a store, none of them leads.
+    """
     engine = site.app.engine
+    if site.standing is not None and not site.standing.leads:
+        return _follows(site, site.standing)
     if engine is None or engine.done.is_set():
         raise Problem(503, "the engine has stopped; the server's log says why", kind="unavailable")
     if site.app.trouble:
@@ -52,6 +57,13 @@ def readyz(site: TheSite) -> Response:
                       kind="unavailable")  # fmt: skip
     site.store.last_event()
     return Reply({"status": "ready", "engine": "running", "store": "reachable"})
+
+
+def _follows(site: Site, standing: Standing) -> Response:
+    if standing.leader is None:
+        raise Problem(503, "no server leads at the moment", kind="unavailable")
+    site.store.last_event()
+    return Reply({"status": "ready", "engine": "elsewhere", "store": "reachable"})
 
 
 @router.get(

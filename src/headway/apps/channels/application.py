@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -78,12 +78,16 @@ class Channels:
         app.preparing.append(self._meet)
 
     def _meet(self, brain: Brain) -> None:
+        self.directory.load()  # another server may have led until now
         self.directory.meet(brain)
         self.billing.brain = brain
         self.budgets.brain = brain
         self.queued.brain = brain
         self.callbacks.brain = brain
         self.batches.meet(brain)
+
+    def resealed(self, renewed: Mapping[str, str]) -> None:
+        self.directory.resealed(renewed)
 
     def counts(self) -> Iterable[Counts]:
         return self.billing.counts()

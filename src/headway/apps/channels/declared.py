@@ -28,8 +28,10 @@ def declared_channels(file: str | None, environment: Mapping[str, str] = os.envi
         return []
     try:
         tables = tomllib.loads(Path(file).read_text("utf-8")).get(TABLE, {})
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSettings(f"the channels in {file} cannot be read: {error}") from error
+    if not isinstance(tables, dict):
+        raise BadSettings(f"channel in {file} is a table for each channel: [channel.NAME]")
     found: Declared = []
     for code, value in tables.items():
         try:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -192,6 +192,13 @@ class Directory:
                 self._withdraw(code, now)
         self._lead_nowhere(models_before, now)
         self.settle(now)
+
+    def resealed(self, renewed: Mapping[str, str]) -> None:
+        """In the turn that puts these into the store, in the place of those: the same keys."""
+        self.entries = {
+            code: replace(each, sealed_key=renewed.get(each.sealed_key or "", each.sealed_key))
+            for code, each in self.entries.items()
+        }
 
     def _withdraw(self, code: str, now: float) -> None:
         """A channel is gone. Its limits hold until all jobs that stood there have moved elsewhere:

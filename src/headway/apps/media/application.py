@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 
@@ -188,6 +188,10 @@ class Media:
 
     def _needs_account(self, site: str) -> bool:
         return preset_of_site(site).needs_account or bool(self.accounts.list(account_site(site)))
+
+    def resealed(self, renewed: Mapping[str, str]) -> None:
+        if self.is_on:
+            self.accounts.resealed(renewed)
 
     def counts(self) -> Iterable[Counts]:
         return self.tally.counts(self.site.now()) if self.is_on else ()

@@ -27,6 +27,7 @@ MEMORY_MB = 1_000.0
 MAX_MESSAGE = 500
 KB = 1_000
 UNITS = ("B", "kB", "MB", "GB", "TB")
+MOST = 1e15  # bytes or seconds; more is a mistake of the site
 
 OnEntry = Callable[[dict[str, Any]], None]
 OnProgress = Callable[[float, float | None, str], None]
@@ -124,7 +125,7 @@ class _Reading:
             raise Malformed("a line without an end")
         try:
             said = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise Malformed("a line that is no JSON") from None
         if not isinstance(said, dict) or self.answer is not None:
             raise Malformed("a line that is not expected")
@@ -132,8 +133,9 @@ class _Reading:
             case Line.ENTRY:
                 self._hand_on(self._on_entry, said)
             case Line.PROGRESS:
+                said = {name: _number(value) for name, value in said.items()}
                 done, total = said.get("done_bytes"), said.get("total_bytes")
-                if not isinstance(done, (int, float)):
+                if done is None:
                     raise Malformed("progress without a number")
                 self._hand_on(self._on_progress, done, total, progress_note(said))
             case Line.END:
@@ -146,6 +148,13 @@ class _Reading:
             self.is_handing_on = True
             to(*said)
             self.is_handing_on = False
+
+
+def _number(value: Any) -> float | None:
+    """None: it is none that can be counted with."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not abs(value) < MOST:
+        return None
+    return value
 
 
 def _answer(said: dict[str, Any]) -> Answer:

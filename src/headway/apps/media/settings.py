@@ -101,7 +101,7 @@ def _from_file(file: str | None) -> dict[str, Any]:
         return {}
     try:
         return dict(tomllib.loads(Path(file).read_text("utf-8")).get(TABLE, {}))
-    except (OSError, tomllib.TOMLDecodeError, TypeError, ValueError) as error:
+    except (OSError, TypeError, ValueError, RecursionError) as error:
         raise BadSettings(f"[media] in {file} cannot be read: {error}") from error
 
 
@@ -113,5 +113,5 @@ def _typed(name: str, value: Any) -> Any:
         return "yes" if str(value).lower() in ("true", "1") else "no"
     try:
         return kind(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise BadSettings(f"{name} of [media] is a {kind.__name__}, not {value!r}") from None

@@ -68,10 +68,12 @@ class RunningJob:
 
     @property
     def id(self) -> int:
+        """The number of the job."""
         return self.work.id
 
     @property
     def type(self) -> str:
+        """The name of its type."""
         return self.work.type.name
 
     @property
@@ -81,10 +83,12 @@ class RunningJob:
 
     @property
     def tenant(self) -> str:
+        """For whom it is; empty if nobody was named."""
         return self.work.tenant
 
     @property
     def key(self) -> str | None:
+        """The key that it holds, one at a time."""
         return self.work.key
 
     @property
@@ -105,6 +109,7 @@ class RunningJob:
 
     @property
     def stopping(self) -> bool:
+        """Whether it was asked to stop; `check` raises then."""
         return self.stop is not None
 
     def check(self) -> None:

@@ -200,7 +200,7 @@ class LocalHands:
         else:
             with job.lock:
                 if job.thread_id is not None:
-                    _raise_in(job.thread_id)
+                    interrupt_thread(job.thread_id)
         self._loop.call_later(ASK_AGAIN_S, self._interrupt, job)
 
     # ------------------------------------------------------------------ plain functions
@@ -256,7 +256,7 @@ class LocalHands:
         return judge_value(job, value, self.payload_limit, self._now())
 
 
-def _raise_in(thread_id: int) -> None:
+def interrupt_thread(thread_id: int) -> None:
     """Python's way to end a thread: an exception at its next instruction. It does not reach a
     thread that waits inside a call to C; such work belongs into a process (`job.run`).
     """

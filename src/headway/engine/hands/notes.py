@@ -57,7 +57,7 @@ def _checkpoint(text: str, limit: int) -> str:
         raise ValueError(f"a checkpoint has at most {limit} characters, this one {len(text)}")
     try:
         msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise ValueError(f"a checkpoint is JSON text: {error}") from None
     return text
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from headway.core import Outcome, Permit, RetryPolicy, State
+from headway.core.change import Change
 from headway.core.retry import DEFAULT_POLICIES, DEFAULT_POLICY
 from headway.core.ticket import Stop
 from headway.engine.hands import RemoteStop, RemoteWork
@@ -50,6 +51,21 @@ class Held:
         self.lines = 0  # of its log, in this attempt
 
 
+class Carrier(Protocol):
+    """Takes jobs on behalf of workers that do not ask for themselves, and passes them on. All this
+    is called in the brain's turn.
+    """
+
+    def job_over(self, change: Change) -> None:
+        """A job of any type is in a terminal state."""
+
+    def ended(self, fence: int) -> None:
+        """Nobody holds it any more."""
+
+    def stop_asked(self, fence: int) -> bool:
+        """True: it has not been passed on yet, and the carrier sees to it."""
+
+
 class RemoteHands:
     def __init__(
         self, brain: Brain, policies: WorkerPolicies, retry_policies: dict[str, RetryPolicy]
@@ -62,6 +78,7 @@ class RemoteHands:
         self.held: dict[int, Held] = {}  # by fence
         self._waiting: dict[str, dict[Taker, None]] = {}  # takers, by the name of their worker
         self.unheard: dict[str, dict[int, None]] = {}  # orders to stop: worker, fences
+        self.carrier: Carrier | None = None
         self._told: dict[str, float] = {}  # types whose rules workers have told: keep_result_s
 
     # ------------------------------------------------------------------ workers ask
@@ -236,9 +253,13 @@ class RemoteHands:
         held = self.held.pop(fence, None)
         if held is not None:
             self._heard(held)
+            if self.carrier is not None:
+                self.carrier.ended(fence)
 
     def stop_asked(self, fence: int) -> None:
         held = self.held.get(fence)
+        if self.carrier is not None and self.carrier.stop_asked(fence):
+            return
         if held is not None and held.worker:
             self.unheard.setdefault(held.worker, {})[fence] = None
 

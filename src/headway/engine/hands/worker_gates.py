@@ -64,6 +64,9 @@ class Workers(Limit):
 
     def says(self, until: float | None, detail: str = "") -> Closed:
         gate = f"{TYPE}:{self._type}"
+        reason = self._gates.reasons.get(self._type)
+        if reason is not None:
+            return Closed("closed" if until is not None else self.name, reason, until, gate)
         if until is not None:
             return Closed("closed", UNKNOWN_TYPE, until, gate)
         return Closed(self.name, BUSY, None, gate)
@@ -89,6 +92,7 @@ class WorkerGates:
         self._core = core
         self.demand = Demand(self._changed)
         self.deals: dict[int, Taker] = {}  # who is to get what was granted, by fence
+        self.reasons: dict[str, str] = {}  # why nobody asks for a type, where that is known better
         self._seen: dict[str, float] = {}  # when a worker has last named a type
         self._to_open: dict[str, None] = {}  # types whose gates may be open wider than they know
 

@@ -30,6 +30,11 @@ class Address(NamedTuple):
         """Where the bell rings. Others in the same database have their own."""
         return f"headway_{self.schema}"
 
+    @property
+    def trail_channel(self) -> str:
+        """Where whoever follows the trail hears that there is more of it."""
+        return f"headway_{self.schema}_trail"
+
 
 def parse(url: str) -> Address:
     """`postgresql://user:password@host:port/database?schema=name`, and what else libpq knows."""

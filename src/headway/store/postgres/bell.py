@@ -12,9 +12,10 @@ import psycopg
 
 from headway.errors import HeadwayError
 from headway.store.postgres.address import Address
-from headway.store.postgres.connection import Connection, connect, run
+from headway.store.postgres.connection import Connection, connect, is_lost, run
 
 AGAIN_S = 0.5  # between attempts to reach a server that is away
+SPACING_S = 0.03  # between two words of a herald
 
 
 class Listener:
@@ -22,8 +23,10 @@ class Listener:
     what may have been missed.
     """
 
-    def __init__(self, address: Address, heard: Callable[[], None]) -> None:
+    def __init__(self, address: Address, heard: Callable[[], None], channel: str = "") -> None:
+        """`channel`: another than that of the engine."""
         self._address = address
+        self._channel = channel or address.channel
         self._heard = heard
         self._wake, self._woken = socket.socketpair()
         self._open = True
@@ -33,7 +36,7 @@ class Listener:
 
     def _listening(self) -> Connection:
         db = connect(self._address)
-        run(db.pgconn, self._address.name, f'listen "{self._address.channel}"')
+        run(db.pgconn, self._address.name, f'listen "{self._channel}"')
         return db
 
     def _listen(self) -> None:
@@ -76,3 +79,44 @@ class Listener:
             self._wake.send(b"!")
         self._thread.join(timeout=5)
         self._wake.close()
+
+
+class Herald:
+    """Tells other servers that there is more of the trail: soon, and not for every turn."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._news = threading.Event()
+        self._pause = threading.Event()  # never set while it works
+        self._open = True
+        self._db: Connection | None = None
+        self._thread = threading.Thread(target=self._tell, name="headway-herald", daemon=True)
+        self._thread.start()
+
+    def more(self) -> None:
+        if not self._news.is_set():
+            self._news.set()
+
+    def _tell(self) -> None:
+        ring = f"select pg_notify('{self._address.trail_channel}', '')"
+        while self._open:
+            self._news.wait()
+            self._news.clear()
+            with contextlib.suppress(psycopg.Error, HeadwayError):
+                if self._db is None or is_lost(self._db):
+                    self._drop()
+                    self._db = connect(self._address)
+                run(self._db.pgconn, self._address.name, ring)
+            self._pause.wait(SPACING_S)
+        self._drop()
+
+    def _drop(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    def close(self) -> None:
+        self._open = False
+        self._pause.set()
+        self._news.set()
+        self._thread.join(timeout=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import socket
@@ -105,12 +106,17 @@ class translated:  # noqa: N801 - it is used like a function
             raise failure(self._name, code, error.diag.message_primary or str(error)) from error
 
 
-def connect(address: Address, *, short_plans: bool = False) -> Connection:
+def connect(
+    address: Address, *, short_plans: bool = False, patience_s: float | None = None
+) -> Connection:
     """A session with our settings. Its schema need not be there yet. `short_plans`: it touches
-    few rows by their keys, and never many.
+    few rows by their keys, and never many. `patience_s`: with a server that does not answer.
     """
     asked = psycopg.conninfo.conninfo_to_dict(address.conninfo)
     parameters: dict[str, Any] = {**PARAMETERS, **asked}
+    if patience_s is not None:
+        parameters["connect_timeout"] = max(2, math.ceil(patience_s))  # libpq knows no less
+        parameters["tcp_user_timeout"] = int(patience_s * 1000)
     with translated(address.name):
         db: Connection = psycopg.connect(**parameters, autocommit=True, prepare_threshold=3)
         try:

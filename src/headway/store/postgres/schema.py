@@ -31,7 +31,7 @@ def prepare(address: Address) -> None:
         try:
             _check_server(db, address)
             known = migrations()
-            if _version(db, address) != known[-1][0]:
+            if found_version(db, address) != known[-1][0]:
                 _migrate(db, address, known)
         finally:
             db.close()
@@ -54,7 +54,7 @@ def _check_server(db: Connection, address: Address) -> None:
 def _migrate(db: Connection, address: Address, known: list[tuple[int, str]]) -> None:
     with db.transaction():
         db.execute(ONE_AT_A_TIME)
-        version = _version(db, address)
+        version = found_version(db, address)
         if version == known[-1][0]:
             return
         db.execute(f'create schema if not exists "{address.schema}"'.encode())
@@ -67,7 +67,7 @@ def _migrate(db: Connection, address: Address, known: list[tuple[int, str]]) -> 
         db.execute(f"comment on schema \"{address.schema}\" is '{mark}'".encode())
 
 
-def _version(db: Connection, address: Address) -> int:
+def found_version(db: Connection, address: Address) -> int:
     """It is in the comment of the schema. 0: there is none, or nothing is in it."""
     row = db.execute(
         "select obj_description(oid, 'pg_namespace'), "

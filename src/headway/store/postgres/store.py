@@ -20,10 +20,11 @@ from headway.errors import (
 )
 from headway.store.batch import Batch
 from headway.store.grouping import Request
+from headway.store.holder import Holder
 from headway.store.installing import SET_VERSION, VERSION, Migration, missing, texts_of
 from headway.store.keeping import Keeper
 from headway.store.postgres.address import parse
-from headway.store.postgres.bell import Listener
+from headway.store.postgres.bell import Herald, Listener
 from headway.store.postgres.borrowing import Loan
 from headway.store.postgres.committing import encoded_writes
 from headway.store.postgres.connection import is_lost, translated
@@ -32,11 +33,21 @@ from headway.store.postgres.reading import Reader, as_psycopg
 from headway.store.postgres.schema import ONE_AT_A_TIME, prepare
 from headway.store.postgres.seat import Seat
 from headway.store.postgres.writer import Writer
-from headway.store.protocol import Done
-from headway.store.records import Brain, NewJob, News, Purged, Receipt
+from headway.store.protocol import ANYBODY, Done
+from headway.store.records import (
+    Brain,
+    Candidate,
+    Leader,
+    NewJob,
+    News,
+    Purged,
+    Receipt,
+    ServerRow,
+)
 from headway.store.tables import Writes
 
 TRIES = 3  # when two wait for each other
+FORGOTTEN_S = 60.0  # a server that was not heard of for so long
 
 
 class PostgresStore(Keeper, Reader):
@@ -51,6 +62,7 @@ class PostgresStore(Keeper, Reader):
         self._careful = self._new_writer()  # for what may have to wait for others' transactions
         self._listener: Listener | None = None
         self._seat: Seat | None = None
+        self._herald: Herald | None = None
 
     def _new_writer(self) -> Writer:
         return Writer(self.address, ring=self._ring, rings_here=lambda: self._heard is not None)
@@ -136,26 +148,62 @@ class PostgresStore(Keeper, Reader):
 
     # ------------------------------------------------------------------ the one engine
 
-    def enter(self, heard: Callable[[], None]) -> Brain:
+    def enter(self, heard: Callable[[], None], candidate: Candidate = ANYBODY) -> Brain:
         if self._seat is not None:
             raise EngineRunning(
                 "an engine runs on this store in this process already; stop it first"
             )
         seat = Seat(self.address)
         try:
-            brain = seat.take()
+            brain = seat.take(candidate, heard)
             self._listener = Listener(self.address, heard)
         except BaseException:
             seat.leave()
             raise
         self._seat, self._heard = seat, heard
+        if candidate.url:
+            self._herald = Herald(self.address)
         return brain
+
+    def assure(self) -> None:
+        self._the_seat().assure()
+
+    def leader(self) -> Leader | None:
+        row = self._one("select term, holder from leader where lease_end > clock_timestamp()")
+        holder = Holder() if row is None else Holder.parse(row[1])
+        if row is None or holder.is_gone:
+            return None
+        return Leader(row[0], holder.id, str(holder), holder.url)
+
+    def announce(self, server: str, about: str) -> None:
+        self._write(
+            "delete from servers where id = ? and ? = '' "
+            "or seen_at < clock_timestamp() - make_interval(secs => ?) returning id",
+            (server, about, FORGOTTEN_S),
+        )
+        if about:
+            self._write(
+                "insert into servers values (?, ?, clock_timestamp()) on conflict (id) do update "
+                "set about = excluded.about, seen_at = excluded.seen_at returning id",
+                (server, about),
+            )
+
+    def servers(self) -> list[ServerRow]:
+        rows = self.rows(
+            "select id, about, extract(epoch from clock_timestamp() - seen_at)::float8 "
+            "from servers where seen_at > clock_timestamp() - make_interval(secs => ?) order by id",
+            (FORGOTTEN_S,),
+        )
+        return [ServerRow(*row) for row in rows]
 
     def leave(self) -> None:
         self._heard = None
         if self._listener is not None:
             self._listener.close()
             self._listener = None
+        if self._herald is not None:
+            self._herald.close()
+            self._herald = None
         if self._seat is not None:
             self._seat.leave()
             self._seat = None
@@ -173,6 +221,11 @@ class PostgresStore(Keeper, Reader):
 
     def settle(self) -> None:
         self._the_seat().settle()
+        if self._herald is not None:
+            self._herald.more()
+
+    def follow(self, heard: Callable[[], None]) -> Callable[[], None]:
+        return Listener(self.address, heard, self.address.trail_channel).close
 
     def _the_seat(self) -> Seat:
         if self._seat is None:

@@ -14,8 +14,16 @@ from headway.store.batch import Batch
 from headway.store.grouping import Request
 from headway.store.installing import SET_VERSION, VERSION, Migration, missing, texts_of
 from headway.store.keeping import Keeper
-from headway.store.protocol import Done
-from headway.store.records import Brain, NewJob, Purged, Receipt
+from headway.store.protocol import ANYBODY, Done
+from headway.store.records import (
+    Brain,
+    Candidate,
+    Leader,
+    NewJob,
+    Purged,
+    Receipt,
+    ServerRow,
+)
 from headway.store.sqlite.bell import Listener, Ringer
 from headway.store.sqlite.committing import commit, encoded, statements, take_writes
 from headway.store.sqlite.connection import WAL_PAGES, prepare
@@ -115,7 +123,7 @@ class SqliteStore(Keeper, Reader):
 
     # ------------------------------------------------------------------ the one engine
 
-    def enter(self, heard: Callable[[], None]) -> Brain:
+    def enter(self, heard: Callable[[], None], candidate: Candidate = ANYBODY) -> Brain:
         self._engine = EngineLock(self.path)
         try:
             self._listener = Listener(self.path, heard)
@@ -129,6 +137,21 @@ class SqliteStore(Keeper, Reader):
         except BaseException:
             self.leave()
             raise
+
+    def assure(self) -> None:
+        pass  # the lock of the file is ours as long as the process lives
+
+    def leader(self) -> Leader | None:
+        return None  # the file is locked, and nobody else can reach that process
+
+    def follow(self, heard: Callable[[], None]) -> Callable[[], None]:
+        return lambda: None  # there is one server for each file, and it hears its own engine
+
+    def announce(self, server: str, about: str) -> None:
+        pass
+
+    def servers(self) -> list[ServerRow]:
+        return []
 
     def leave(self) -> None:
         self._heard = None

@@ -73,10 +73,12 @@ class LlmUpstream:
 
     @property
     def port(self) -> int:
+        """Where it listens on loopback."""
         return self._port
 
     @property
     def pid(self) -> int:
+        """Its process, for tests that stop or kill it."""
         if self._process is None:
             raise UpstreamGone(UpstreamGone.__doc__)
         return self._process.pid
@@ -95,6 +97,7 @@ class LlmUpstream:
         self._settings = msgspec.structs.replace(settings, script=())
 
     def stats(self) -> dict[str, Any]:
+        """What it has seen: `calls`, `refused`, the most at once, and more."""
         found: dict[str, Any] = self._ask("GET", "stats")
         return found
 

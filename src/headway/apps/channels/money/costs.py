@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from io import StringIO
 from typing import Any
@@ -47,8 +47,12 @@ def money(nano: int) -> str:
 
 def nano_of(amount: str | float) -> int:
     """ValueError: there is no such amount."""
-    nano = Decimal(str(amount)) * NANO
-    if nano != nano.to_integral_value() or not 0 <= nano < 2**63:
+    try:
+        nano = Decimal(str(amount)) * NANO
+        is_whole = 0 <= nano < 2**63 and nano == nano.to_integral_value()
+    except ArithmeticError:  # it is no number at all
+        is_whole = False
+    if not is_whole:
         raise ValueError(f"an amount is 0 or more, with at most {DECIMALS} decimals, not {amount}")
     return int(nano)
 
@@ -59,7 +63,8 @@ def time_of(text: str, *, end: bool = False) -> float:
     """
     try:
         day = date.fromisoformat(text)
-        at = datetime(day.year, day.month, day.day, tzinfo=UTC) + timedelta(days=1 if end else 0)
+        at = datetime(day.year, day.month, day.day, tzinfo=UTC)
+        return at.timestamp() + (DAY_S if end else 0.0)
     except ValueError:
         # In an address a plus sign means a blank, which no time has after its T.
         head, letter, tail = text.upper().partition("T")

@@ -130,7 +130,7 @@ class Count:
             return True
         try:
             chunk = msgspec.json.decode(data)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             return True  # whatever that is, it is for the client
         if not isinstance(chunk, dict):
             return True

@@ -25,7 +25,7 @@ from headway.engine.tickets import names_text
 from headway.net.outbound import Allowed, Refused, guarded_client
 from headway.net.redaction import SECRETS
 from headway.net.sealing import Vault
-from headway.net.webhooks import new_secret, signature
+from headway.net.webhooks import headers, new_secret
 from headway.outcomes import Answered, Fail
 from headway.sdk.app import App
 from headway.store import Store
@@ -84,15 +84,16 @@ class SigningSecrets:
         return self.current(tenant, now)
 
     def _sealed(self, tenant: str) -> str:
-        return self._vault().seal(new_secret(), _about(tenant))
+        return self._vault().seal(new_secret(), about_secret(tenant))
 
     def _opened(self, sealed: str, tenant: str) -> str:
-        secret = self._vault().unseal(sealed, _about(tenant))
+        secret = self._vault().unseal(sealed, about_secret(tenant))
         SECRETS.add(secret)
         return secret
 
 
-def _about(tenant: str) -> str:
+def about_secret(tenant: str) -> str:
+    """What the secret of a tenant is sealed for."""
     return f"callbacks of {tenant}"
 
 
@@ -130,19 +131,11 @@ class Callbacks:
         url, tenant, message = await asyncio.to_thread(self._message, call)
         valid = await asyncio.to_thread(self.secrets.valid, tenant, now)
         id, timestamp = f"msg_{self._instance}_{job.id}", int(now)
-        headers = {
-            "content-type": "application/json",
-            "user-agent": "headway",
-            "webhook-id": id,
-            "webhook-timestamp": str(timestamp),
-            "webhook-signature": " ".join(
-                signature(secret, id, timestamp, message) for secret in valid
-            ),
-        }
+        signed = headers(valid, id, timestamp, message)
         try:
             async with (
                 asyncio.timeout(WHOLE_S),
-                self._http().stream("POST", url, content=message, headers=headers) as response,
+                self._http().stream("POST", url, content=message, headers=signed) as response,
             ):
                 return Answered(_meaning(response, now))
         except Refused as error:

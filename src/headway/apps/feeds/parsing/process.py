@@ -77,7 +77,7 @@ class WorkerProcess:
             ) from None
         except (BrokenPipeError, EOFError):
             raise self._cause_of_death() from None
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
             raise ParserDied("The process that read the feed has answered nonsense.") from None
         self.answered += 1
         return answer

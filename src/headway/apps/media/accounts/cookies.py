@@ -184,7 +184,7 @@ def _of_header(text: str, site: str) -> Iterator[Cookie]:
 def _of_json(text: str, site: str) -> Iterator[Cookie]:
     try:
         rows = msgspec.json.decode(text.encode("utf-8", "surrogatepass"))
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
         rows = None
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("this is no JSON array of cookies; export them again")

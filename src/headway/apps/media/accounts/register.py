@@ -5,7 +5,7 @@ and every change is written with the commit of its turn.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -92,7 +92,7 @@ class Accounts:
     def cookies_of(self, id: int) -> tuple[Cookie, ...]:
         """KeyError: there is no such account. SealedElsewhere: they cannot be opened here."""
         account = self.accounts[id]
-        text = self._vault().unseal(account.sealed, _about(id))
+        text = self._vault().unseal(account.sealed, about_cookies(id))
         return _hidden(parse_cookies(text, account.site))
 
     # ------------------------------------------------------------------ operators, in the turn
@@ -194,6 +194,15 @@ class Accounts:
         """What a check has said. `of`: what was sealed when it began."""
         self._hear(id, verdict, now, of)
 
+    def resealed(self, renewed: Mapping[str, str]) -> None:
+        """In the turn that puts these into the store, in the place of those: the same cookies."""
+        self.accounts = {
+            id: each._replace(sealed=renewed.get(each.sealed, each.sealed))
+            for id, each in self.accounts.items()
+        }
+        for holder, (id, sealed) in list(self._held.items()):
+            self._held[holder] = (id, renewed.get(sealed, sealed))
+
     # ------------------------------------------------------------------ how
 
     def _hear(self, id: int, heard: Heard, now: float, of: str | None) -> None:
@@ -241,10 +250,11 @@ class Accounts:
             raise ValueError(f"there is an account {name} at {site} already; choose another name")
 
     def _sealed(self, id: int, cookies: tuple[Cookie, ...]) -> str:
-        return self._vault().seal(netscape_file(cookies), _about(id))
+        return self._vault().seal(netscape_file(cookies), about_cookies(id))
 
 
-def _about(id: int) -> str:
+def about_cookies(id: int) -> str:
+    """What the cookies of an account are sealed for."""
     return f"media/account/{id}"
 
 

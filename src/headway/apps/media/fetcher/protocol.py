@@ -113,6 +113,8 @@ class Order:
     @classmethod
     def from_json(cls, text: bytes) -> Order:
         told = json.loads(text)
+        if not isinstance(told, dict):
+            raise ValueError("an order is a JSON object")
         names = {each.name for each in fields(cls)}
         if unknown := sorted(set(told) - names):
             raise ValueError(f"there is no {unknown[0]!r} in an order")

@@ -1,0 +1,352 @@
+"""Running a server: its socket, its engine if it leads, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import uvicorn
+from fastapi import FastAPI
+
+from headway.api import tracing
+from headway.api.application import Application
+from headway.api.config import Config
+from headway.api.fairqueue.service import FairQueue
+from headway.api.protocol import limited
+from headway.api.server import create
+from headway.api.site import Site
+from headway.api.stream import Hub
+from headway.api.together.forwarding import Forwarder
+from headway.api.together.front import Front
+from headway.api.together.peers import Peers
+from headway.api.together.standing import Standing
+from headway.engine import Engine
+from headway.errors import BadSettings, EngineRunning, StaleBrain, StoreError
+from headway.net.redaction import SECRETS
+from headway.sdk.app import App
+
+logger = logging.getLogger("headway.server")
+
+BACKLOG = 2_048
+STATE_FILE = "server.json"
+LISTENING = "HEADWAY_LISTENING_SOCKET"  # for the process that begins again
+ANYWHERE = frozenset({"0.0.0.0", "::", ""})
+
+
+class Server:
+    """One process that serves. It leads, or follows another one that shares its PostgreSQL store
+    until that is gone.
+    """
+
+    def __init__(
+        self, config: Config, app: App, queue: FairQueue, applications: Sequence[Application]
+    ) -> None:
+        self._config = config
+        self._app = app
+        self._queue = queue
+        self._applications = applications
+        self._hub: Hub | None = None
+        self._stop_following: Callable[[], None] = lambda: None
+        self.tracing = tracing.set_up("headway")
+        self.site: Site | None = None
+        self.front = Front()
+        self.error: BaseException | None = None  # why it cannot go on
+        self.uvicorn: uvicorn.Server | None = None
+        self.drain_s = config.drain_s  # what is left of it
+        self._told = False
+
+    def sit_down(self) -> None:
+        try:
+            self.front.app = self._lead()
+        except EngineRunning as error:
+            if not self._config.dsn:
+                raise
+            self.front.app = self._follow()
+            logger.info("another server leads, and this one follows it: %s", error)
+        if self._config.dsn:
+            leads = self.front.forwarder is None
+            self.front.standing = self.front.standing or self._new_standing(leads=leads)
+            self.front.lead = self._lead
+
+    def _lead(self) -> FastAPI:
+        """Blocking. EngineRunning: somebody else does."""
+        app = self._app
+        app.start()
+        engine = app.engine
+        assert engine is not None
+        engine.when_done = self._engine_is_over
+        try:
+            site = self._new_site(self._applications)
+            site.trace_attempts()
+            answers = create(site)
+        except BaseException:  # somebody else may have more luck
+            app.stop(0.0)
+            raise
+        self.site = site
+        self._stop_following()
+        if engine.done.is_set():
+            self._engine_is_over()  # while nobody looked
+        return answers
+
+    def _follow(self) -> FastAPI:
+        standing = self.front.standing = self._new_standing(leads=False)
+        site = self.site = self._new_site(())
+        site.standing = standing
+        self._stop_following = self._app.store.follow(site.hub.committed)
+        assert site.peers is not None
+        self.front.forwarder = Forwarder(
+            standing, site.peers, self.front, site.authenticator.forget
+        )
+        return create(site, self.front.forwarder)
+
+    def _new_standing(self, *, leads: bool) -> Standing:
+        return Standing(self._app.store, self._app.server_url, leads=leads)
+
+    def _new_site(self, applications: Sequence[Application]) -> Site:
+        """Whoever listens to the trail goes on listening when this server begins to lead."""
+        site = Site(self._app, self._config, self.tracing, self._queue, applications, hub=self._hub)
+        self._hub = site.hub
+        if self._config.dsn:
+            site.peers = Peers(self._app.store)
+        return site
+
+    def _engine_is_over(self) -> None:
+        """When the engine cannot go on, neither can the server."""
+        engine = self._app.engine
+        if engine is not None and engine.error is not None:
+            self.error = engine.error
+            if self.site is not None:
+                self.site.stop_waiting()
+            if self.uvicorn is not None:
+                self.uvicorn.should_exit = True
+
+    # ------------------------------------------------------------------ stopping
+
+    @property
+    def was_overtaken(self) -> bool:
+        """Another one leads, and this one shall go on."""
+        return isinstance(self.error, StaleBrain) and bool(self._config.dsn) and not self._told
+
+    def close(self) -> None:
+        self._stop_following()
+
+    def _hand_over(self, engine: Engine, stop: Callable[[], None]) -> None:
+        """While others would have to wait for this server to be gone before one of them leads, it
+        answers until nothing runs here any more.
+        """
+        others = False
+        with suppress(StoreError):
+            others = len(self._app.store.servers()) > 1
+        if others:
+            engine.drain(self.drain_s)
+            self.drain_s = 0.0
+        stop()
+
+    def stop_with(self, server: uvicorn.Server, listening: socket.socket) -> None:
+        """When it is told to stop, streams end first, since they would go on for ever. The server
+        has a copy of the socket: ours stays, should this process begin again.
+        """
+        self.uvicorn = server
+        if self.error is not None:
+            server.should_exit = True
+
+        def stop() -> None:
+            listening.close()
+            if self.site is not None:
+                self.site.stop_waiting()
+            server.should_exit = True
+
+        def told_to_stop(sig: int, frame: Any) -> None:  # noqa: ARG001 - so are handlers called
+            engine, again = self._app.engine, self._told
+            self._told = True
+            if engine is not None and self._config.dsn and not again:
+                threading.Thread(target=self._hand_over, args=(engine, stop)).start()
+                return
+            if again and sig == signal.SIGINT:
+                server.force_exit = server.should_exit
+                if engine is not None:
+                    engine.hurry()
+            stop()
+
+        # The server's own handler would raise the signal again when it has stopped, and so end the
+        # process before the engine has. Ours stays in place while jobs drain.
+        server.handle_exit = told_to_stop  # type: ignore[method-assign]
+        if threading.current_thread() is threading.main_thread():
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, told_to_stop)
+
+
+def check_safe(config: Config, app: App, queue: FairQueue) -> None:
+    """A server that others can reach must not be open to all of them."""
+    if config.open:
+        return
+    if queue.configured:
+        # Its clients have their own key, or were told that they need none; nobody else gets in.
+        if not queue.config.auth.enabled:
+            logger.warning("whoever reaches %s may take slots: auth is not enabled", config.host)
+        return
+    now = app.now()
+    usable = any(each.revoked_at is None and (each.expires_at or now + 1) > now
+                 for each in app.store.tokens())  # fmt: skip
+    if not usable and not config.signed_tokens:
+        where = "--dsn …" if config.dsn else f"--data {config.data}"
+        raise BadSettings(
+            f"{config.host} can be reached by others, and there is no token yet; make one with "
+            f"`headway tokens create admin --scope admin {where}`, or set jwt_secret or jwks"
+        )
+
+
+def serve(
+    config: Config, app: App, *, applications: Sequence[Application] = (),
+    ready: Callable[[str], None] | None = None,
+) -> None:  # fmt: skip
+    """Run until SIGINT or SIGTERM. `ready` hears the address."""
+    hide_secrets(config)
+    if not config.dsn:
+        # Others on this machine could read in it what lets them in.
+        Path(config.data).mkdir(mode=0o700, parents=True, exist_ok=True)
+    queue = FairQueue(config.fairqueue)
+    check_safe(config, app, queue)
+    app.slot_profile = queue.settings_of
+    listening = _inherited() or _listen(config)
+    host, port = listening.getsockname()[:2]
+    address = _address(host, port)
+    app.server_url = config.advertise or _address(_reachable(host), port)
+    app.leader_lease_s = config.leader_lease_s
+    server = Server(config, app, queue, applications)
+    try:
+        server.sit_down()
+        _run(config, server, listening, address, ready)
+    finally:
+        _forget(config)
+        if not server.was_overtaken:
+            listening.close()
+        server.close()
+        if server.tracing is not None:
+            server.tracing.close()
+        app.stop(server.drain_s)
+        app.close()
+        logger.info("stopped")
+    if server.was_overtaken:
+        _begin_again(listening)
+    if server.error is not None and not isinstance(server.error, StaleBrain):
+        raise server.error
+
+
+def _begin_again(listening: socket.socket) -> None:
+    """Another server leads, since this one was away for too long. What it knew is of the past, so
+    the process begins anew, and follows. Whoever connects meanwhile waits at the same socket.
+    """
+    logger.warning("another server leads now; this one begins again, and follows it")
+    os.environ[LISTENING] = str(listening.fileno())
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _inherited() -> socket.socket | None:
+    """The socket of the time before this process began again."""
+    number = os.environ.pop(LISTENING, "")
+    return socket.socket(fileno=int(number)) if number else None
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def _reachable(host: str) -> str:
+    """A name by which other machines may know this one, if it listens everywhere."""
+    return socket.gethostname() if host in ANYWHERE else host
+
+
+def hide_secrets(config: Config) -> None:
+    """Wherever they would appear, in a log or in an answer."""
+    SECRETS.add(config.jwt_secret)
+    for address in (config.dsn, *config.celery_broker.split(";")):
+        with suppress(ValueError):  # whoever uses it says what is wrong with it
+            password = urlsplit(address).password or ""
+            SECRETS.add(password)
+            SECRETS.add(unquote(password))
+
+
+def _listen(config: Config) -> socket.socket:
+    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((config.host, config.port))
+    except OSError as error:
+        listening.close()
+        raise BadSettings(
+            f"{config.host}:{config.port} cannot be used: {error.strerror}; name another with "
+            "--host and --port"
+        ) from error
+    listening.listen(BACKLOG)
+    listening.set_inheritable(True)
+    return listening
+
+
+def _run(
+    config: Config, server: Server, listening: socket.socket, address: str,
+    ready: Callable[[str], None] | None,
+) -> None:  # fmt: skip
+    running = uvicorn.Server(
+        uvicorn.Config(
+            server.front, loop="uvloop", http=limited(config), ws="none", lifespan="on",
+            log_config=None, access_log=False, server_header=False, backlog=BACKLOG,
+            timeout_keep_alive=75,
+            proxy_headers=bool(config.trusted_proxies),
+            forwarded_allow_ips=config.trusted_proxies or None,
+            timeout_graceful_shutdown=int(config.drain_s) + 1,
+        )
+    )  # fmt: skip
+    logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we say ourselves when we serve
+    server.stop_with(running, listening)
+    _remember(config, address)
+    logger.info(
+        "serving on %s",
+        address,
+        extra={"fields": {"store": "postgresql" if config.dsn else "sqlite"}},
+    )
+    if ready is not None:
+        ready(address)
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(running.serve(sockets=[listening.dup()]))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+def _remember(config: Config, address: str) -> None:
+    """Where the command line finds this server."""
+    if config.dsn:
+        return
+    path = Path(config.data) / STATE_FILE
+    text = json.dumps({"url": address, "pid": os.getpid(), "open": config.open})
+    partial = path.with_suffix(".new")
+    partial.write_text(text)
+    partial.replace(path)
+
+
+def _forget(config: Config) -> None:
+    """Only what is ours: another server may run on this data, and have kept this one from it."""
+    path = Path(config.data) / STATE_FILE
+    if not config.dsn:
+        with suppress(OSError, ValueError, KeyError):
+            if json.loads(path.read_text())["pid"] == os.getpid():
+                path.unlink()

@@ -1,0 +1,74 @@
+"""The front of a server: the one door that stays open while it begins to lead.
+
+Behind it is an application that follows, or one that leads. What a follower has begun to answer it
+answers to the end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+
+from headway.api.together.forwarding import Forwarder
+from headway.api.together.standing import Standing
+
+logger = logging.getLogger("headway.server")
+
+
+class Front:
+    def __init__(self) -> None:
+        self.app: FastAPI | None = None  # what answers now
+        self.standing: Standing | None = None  # None: nobody shares the store
+        self.forwarder: Forwarder | None = None
+        self.lead: Callable[[], FastAPI] | None = None  # becomes the leader, in any thread
+        self._running = AsyncExitStack()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            assert self.app is not None
+            await self.app(scope, receive, send)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self._start()
+        except BaseException as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._running.aclose()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _start(self) -> None:
+        assert self.app is not None
+        await self._enter(self.app)
+        if self.forwarder is not None:
+            self._running.callback(self.forwarder.close)
+        if self.standing is not None:
+            watching = asyncio.create_task(self.standing.watch(self._take_over))
+            self._running.push_async_callback(self.standing.leave)
+            self._running.push_async_callback(_end, watching)
+
+    async def _enter(self, app: FastAPI) -> None:
+        await self._running.enter_async_context(app.router.lifespan_context(app))
+
+    async def _take_over(self) -> None:
+        assert self.lead is not None
+        app = await asyncio.to_thread(self.lead)
+        await self._enter(app)
+        self.app = app
+        logger.info("this server leads now")
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task

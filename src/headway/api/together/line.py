@@ -1,0 +1,231 @@
+"""The line between two servers: HTTP over connections that are kept, with as little as it takes.
+
+A client of general use costs more than all that the leader does for a slot. Both ends are ours,
+answers are passed on as they come, and nothing is redirected, decoded or retried here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import AsyncIterator, Iterable
+from time import monotonic
+from typing import Any
+from urllib.parse import urlsplit
+
+import httptools
+
+CONNECT_S = 1.0
+IDLE_S = 30.0  # before the other side would hang up
+MANY_IDLE = 200
+FULL = 262_144  # bytes that are read ahead of whoever takes them
+
+Header = tuple[bytes, bytes]
+Content = bytes | AsyncIterator[bytes]
+
+
+class NotReached(Exception):
+    """Nothing of the request was sent."""
+
+
+class Broken(Exception):
+    """The line has ended before the answer did."""
+
+
+class Answer:
+    """What comes back: its head, and its body piece by piece. Must be closed."""
+
+    def __init__(self, connection: Connection, status: int, headers: list[Header]) -> None:
+        self._connection = connection
+        self.status = status
+        self.headers = headers
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        while (piece := await self._connection.piece()) is not None:
+            yield piece
+
+    def close(self) -> None:
+        self._connection.end()
+
+
+class Line:
+    def __init__(self, url: str) -> None:
+        place = urlsplit(url)
+        self._tls = ssl.create_default_context() if place.scheme == "https" else None
+        self._host = place.hostname or ""
+        self._port = place.port or (443 if self._tls else 80)
+        self._idle: deque[tuple[float, Connection]] = deque()
+
+    async def ask(
+        self, method: str, target: str, headers: Iterable[Header], content: Content
+    ) -> Answer:
+        connection = self._kept() or await self._connect()
+        try:
+            status, answered = await connection.ask(method, target, headers, content)
+        except BaseException:
+            connection.abort()
+            raise
+        return Answer(connection, status, answered)
+
+    def _kept(self) -> Connection | None:
+        while self._idle:
+            since, connection = self._idle.pop()
+            if connection.is_open and monotonic() - since < IDLE_S:
+                return connection
+            connection.abort()
+        return None
+
+    async def _connect(self) -> Connection:
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                _, connection = await loop.create_connection(
+                    lambda: Connection(self), self._host, self._port, ssl=self._tls
+                )
+        except (OSError, TimeoutError) as error:
+            raise NotReached from error
+        return connection
+
+    def keep(self, connection: Connection) -> None:
+        self._idle.append((monotonic(), connection))
+        if len(self._idle) > MANY_IDLE:
+            self._idle.popleft()[1].abort()
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop()[1].abort()
+
+
+class Connection(asyncio.Protocol):
+    """One request at a time."""
+
+    def __init__(self, line: Line) -> None:
+        self._line = line
+        self._transport: Any
+        self._parser = httptools.HttpResponseParser(self)
+        self.is_open = False
+        self._headers: list[Header] = []
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._over = True  # the answer is whole
+        self._may_stay = False  # and the other side does not hang up after it
+        self._has_no_body = False
+        self._head: asyncio.Future[int] | None = None
+        self._more: asyncio.Future[None] | None = None
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+
+    # ------------------------------------------------------------------ asking
+
+    async def ask(
+        self, method: str, target: str, headers: Iterable[Header], content: Content
+    ) -> tuple[int, list[Header]]:
+        self._parser = httptools.HttpResponseParser(self)
+        self._headers, self._over, self._may_stay = [], False, False
+        self._has_no_body = method == "HEAD"
+        self._head = asyncio.get_running_loop().create_future()
+        lines = [f"{method} {target} HTTP/1.1".encode("latin-1")]
+        lines += [name + b": " + value for name, value in headers]
+        if isinstance(content, bytes):
+            self._transport.write(b"\r\n".join([*lines, b"", content]))
+        else:
+            await self._upload(lines, content)
+        return await self._head, self._headers
+
+    async def _upload(self, lines: list[bytes], content: AsyncIterator[bytes]) -> None:
+        """In chunks, whatever its length is said to be, and no faster than it is taken."""
+        assert self._head is not None
+        lines.append(b"transfer-encoding: chunked")
+        self._transport.write(b"\r\n".join([*lines, b"", b""]))
+        async for piece in content:
+            if self._head.done():
+                return  # it was refused before it had ended
+            if piece:
+                self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                await self._may_write.wait()
+        self._transport.write(b"0\r\n\r\n")
+
+    async def piece(self) -> bytes | None:
+        """The next of the body. None: that was all."""
+        while not self._pieces:
+            if self._over:
+                return None
+            if not self.is_open:
+                raise Broken
+            self._more = asyncio.get_running_loop().create_future()
+            await self._more
+        piece = self._pieces.popleft()
+        self._size -= len(piece)
+        if self._size < FULL and self.is_open:
+            self._transport.resume_reading()
+        return piece
+
+    def end(self) -> None:
+        """Whoever has asked wants no more of it."""
+        if self._may_stay and self.is_open and not self._pieces:
+            self._line.keep(self)
+        else:
+            self.abort()
+
+    def abort(self) -> None:
+        self.is_open = False
+        self._transport.abort()
+
+    # ------------------------------------------------------------------ from the line
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self.is_open = True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.is_open = False
+        self._may_write.set()
+        if self._head is not None and not self._head.done():
+            self._head.set_exception(Broken())
+        self._tell()
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.abort()
+        if self._size > FULL and self.is_open:
+            self._transport.pause_reading()
+
+    # ------------------------------------------------------------------ from the parser
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers.append((name.lower(), value))
+
+    def on_headers_complete(self) -> None:
+        status = self._parser.get_status_code()
+        if status < 200:  # the answer is still to come
+            self._headers = []
+            return
+        if self._has_no_body:
+            self._over = True
+        if self._head is not None and not self._head.done():
+            self._head.set_result(status)
+
+    def on_body(self, piece: bytes) -> None:
+        self._pieces.append(piece)
+        self._size += len(piece)
+        self._tell()
+
+    def on_message_complete(self) -> None:
+        if self._head is not None and self._head.done():
+            self._over = True
+            self._may_stay = not self._has_no_body and self._parser.should_keep_alive()
+            self._tell()
+
+    def _tell(self) -> None:
+        more, self._more = self._more, None
+        if more is not None and not more.done():
+            more.set_result(None)

@@ -1,0 +1,181 @@
+"""Another server leads within seconds, whatever has become of the one before, and clients of any
+of them go on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headway.errors import StaleBrain
+from tests.hands.kit import eventually
+from tests.together.conftest import NewGroup
+from tests.together.group import Group, ask, role_of
+
+TAKE_OVER_S = 5.0
+QUEUE = "/api/v0/fairqueue"
+
+
+def acquire(url: str, host: str, ip: str) -> Any:
+    status, answer = ask(
+        url, "POST", f"{QUEUE}/acquire",
+        {"hostname": host, "hostnameHash": host, "ipBucket": ip, "now": 0},
+    )  # fmt: skip
+    assert status == 200
+    return answer
+
+
+def poll(url: str, token: str) -> Any:
+    status, answer = ask(url, "POST", f"{QUEUE}/acquire", {"queryToken": token, "now": 0})
+    assert status == 200
+    return answer
+
+
+def release(url: str, host: str, ip: str, slot: str) -> None:
+    answer = ask(
+        url, "POST", f"{QUEUE}/release",
+        {"hostname": host, "hostnameHash": host, "ipBucket": ip, "slotToken": slot,
+         "hitUpstreamAtMs": 0, "now": 0},
+    )  # fmt: skip
+    assert answer == (200, {"result": "ok"})
+
+
+def trail(url: str) -> list[dict[str, Any]]:
+    status, answer = ask(url, "GET", "/api/trail?limit=1000")
+    assert status == 200
+    found: list[dict[str, Any]] = answer["items"]
+    return found
+
+
+@pytest.fixture
+def group(new_group: NewGroup) -> Group:
+    return new_group(2)
+
+
+def time_to_lead(url: str, since: float) -> float:
+    eventually(lambda: role_of(url) == "running", 20.0)
+    return time.monotonic() - since
+
+
+def test_a_killed_leader_is_replaced_at_once_where_it_can_be_seen(group: Group) -> None:
+    [follower] = group.followers()
+    began = time.monotonic()
+    group.the_leader().kill()
+    assert time_to_lead(follower.url, began) < TAKE_OVER_S / 2
+
+
+def test_a_killed_leader_elsewhere_is_replaced_within_five_seconds(group: Group) -> None:
+    """Nobody can know that it is gone before its lease is."""
+    [follower] = group.followers()
+    status, job = ask(follower.url, "POST", "/api/jobs", {"type": "nobody-knows", "args": {}})
+    assert status == 202
+    group.as_if_elsewhere()
+    began = time.monotonic()
+    group.the_leader().kill()
+    # It is asked meanwhile: what can be read is, and what only a leader knows waits for one.
+    assert ask(follower.url, "GET", f"/api/jobs/{job['id']}")[0] == 200
+    assert ask(follower.url, "GET", "/api/upstreams")[0] == 200
+    assert time_to_lead(follower.url, began) < TAKE_OVER_S
+    assert [event["event"] for event in trail(follower.url)][-1] == "took_over"
+
+
+def test_a_stopped_leader_is_replaced_within_five_seconds_and_follows_when_it_goes_on(
+    group: Group,
+) -> None:
+    leader, [follower] = group.the_leader(), group.followers()
+    held = acquire(leader.url, "h", "1.1.1.1")
+    began = time.monotonic()
+    os.kill(leader.pid, signal.SIGSTOP)
+    assert ask(follower.url, "GET", "/api/upstreams")[0] == 200
+    assert time_to_lead(follower.url, began) < TAKE_OVER_S
+    os.kill(leader.pid, signal.SIGCONT)
+    eventually(lambda: role_of(leader.url) == "elsewhere", 20.0)
+    # What the old leader has granted holds, and is given back through whoever is asked.
+    release(leader.url, "h", "1.1.1.1", held["slotToken"])
+    assert str(StaleBrain) not in leader.printed()
+    assert "begins again, and follows it" in leader.printed()
+
+
+def test_a_leader_that_is_told_to_stop_lets_another_lead_at_once(group: Group) -> None:
+    leader, [follower] = group.the_leader(), group.followers()
+    began = time.monotonic()
+    assert leader.stop() == 0
+    assert time_to_lead(follower.url, began) < TAKE_OVER_S / 2
+    assert "took_over" not in [event["event"] for event in trail(follower.url)]
+
+
+def test_polls_for_a_slot_go_on_over_a_change_of_the_leader(
+    new_group: NewGroup, tmp_path: Path
+) -> None:
+    """The session and the slot of the other client are in the store."""
+    (tmp_path / "config.json").write_text('{"fairQueue": {"pollWindowMs": 1500}}')
+    group = new_group(3, leader_lease_s=1, fairqueue=tmp_path / "config.json")
+    leader, (first, second) = group.the_leader(), group.followers()
+    for ip in range(5):  # as many as a host has
+        held = acquire(first.url, "h", f"10.0.0.{ip}")
+        assert held["result"] == "granted"
+    waits = acquire(second.url, "h", "10.0.1.1")
+    assert waits["result"] == "pending"
+    answers: list[Any] = []
+    polling = threading.Thread(target=lambda: answers.append(poll(second.url, waits["queryToken"])))
+    polling.start()
+    group.as_if_elsewhere()
+    leader.kill()
+    release(first.url, "h", "10.0.0.4", held["slotToken"])  # it waits for a leader, too
+    polling.join(30)
+    while answers[-1]["result"] == "pending":  # no error reaches a client
+        answers.append(poll(second.url, waits["queryToken"]))
+    assert answers[-1]["result"] == "granted"
+    assert answers[-1]["queryToken"] == waits["queryToken"]
+
+
+def test_an_order_whose_answer_is_lost_is_not_given_twice(new_group: NewGroup) -> None:
+    """Nobody knows whether the leader did it, and that is what the client hears."""
+    group = new_group(2, leader_lease_s=1)
+    leader, [follower] = group.the_leader(), group.followers()
+    ask(follower.url, "GET", "/api/upstreams")  # there is a connection between them
+    os.kill(leader.pid, signal.SIGSTOP)
+    answers: list[tuple[int, Any]] = []
+    asking = threading.Thread(target=lambda: answers.append(
+        ask(follower.url, "POST", "/api/tokens", {"name": "t", "scopes": ["read"]})
+    ))  # fmt: skip
+    asking.start()
+    asking.join(30)
+    os.kill(leader.pid, signal.SIGCONT)
+    status, answer = answers[0]
+    assert (status, answer["type"]) == (503, "outcome-unknown")
+    assert "look what is there" in answer["detail"]
+
+
+def test_an_upgrade_one_after_the_other_refuses_nobody(new_group: NewGroup) -> None:
+    """Each server is stopped and started again, while clients ask the others."""
+    group = new_group(2)
+    stop = threading.Event()
+    answers: list[int] = []
+
+    def ask_again_and_again() -> None:
+        while not stop.is_set():
+            for each in list(group.servers):
+                with suppress(OSError):  # this one is away, as a balancer would notice
+                    answers.append(ask(each.url, "POST", "/api/jobs",
+                                       {"type": "nobody-knows", "args": {}})[0])  # fmt: skip
+                    answers.append(ask(each.url, "GET", "/api/queue/stats")[0])
+
+    asking = threading.Thread(target=ask_again_and_again)
+    asking.start()
+    try:
+        for each in group.servers:
+            each.restart()
+            eventually(lambda each=each: role_of(each.url) in ("running", "elsewhere"), 20.0)
+    finally:
+        stop.set()
+        asking.join(30)
+    assert set(answers) <= {200, 202}
+    assert len(answers) > 20
