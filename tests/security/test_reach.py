@@ -15,7 +15,7 @@ import pytest
 from headway import App
 from headway.api.config import Config
 from headway.api.fairqueue.service import FairQueue
-from headway.api.server import check_safe
+from headway.api.serving import check_safe
 from headway.api.tokens import new_token
 from headway.errors import BadSettings
 from tests.contract.document import Operation, document_of
@@ -64,7 +64,7 @@ SUBMITTING |= {
 }  # fmt: skip
 # Looking at what a body names.
 LOOKING = {"POST /api/backend/rules/try", "POST /api/greader/reader/api/0/stream/items/contents"}
-KEPT = re.compile("/api/(tokens|archive/accounts)")  # not even for readers
+KEPT = re.compile("/api/(tokens|keys|archive/accounts)")  # not even for readers
 CONTROL = {"/api/v0/health", "/api/v0/refresh", "/api/v0/flush"}  # with a token of their own
 
 
@@ -249,7 +249,8 @@ def test_submitting_is_no_more_than_that(guarded: Guarded) -> None:
 def test_operating_makes_no_tokens(guarded: Guarded) -> None:
     found = refusals(guarded, "operator")
     for name, status in found.items():
-        assert (status == 403) == ("/api/tokens" in name), (name, status)
+        for_admins = "/api/tokens" in name or "/api/keys" in name
+        assert (status == 403) == for_admins, (name, status)
 
 
 def test_ruling_over_one_tenant_makes_no_tokens_either(guarded: Guarded) -> None:

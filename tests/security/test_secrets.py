@@ -17,7 +17,7 @@ import pytest
 
 from headway.api.config import Config
 from headway.api.jwts import MAX_TOKEN
-from headway.api.server import hide_secrets
+from headway.api.serving import hide_secrets
 from headway.net.redaction import SECRETS, redact
 from tests.contract.kit import Api, listening, new_name, worker_of
 from tests.hands.kit import eventually

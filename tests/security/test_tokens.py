@@ -229,6 +229,15 @@ def test_a_large_form_of_somebody_unknown_is_not_read(guarded: Guarded) -> None:
     assert json.loads(answer.body)["type"] == "too-large"
 
 
+@pytest.mark.parametrize("text", ["hw_%00_secret", "hw_a%00b_secret", "hw_%0a_secret", "%ed%a0%80"])
+def test_a_token_that_no_column_can_have_is_a_wrong_one(
+    guarded_everywhere: Guarded, text: str
+) -> None:
+    answer = log_in(guarded_everywhere, text)
+
+    assert (answer.status, answer.headers["location"]) == (303, "/login?failed=1")
+
+
 # ---------------------------------------------------------------------- inside
 
 
