@@ -3,6 +3,10 @@ PYTHON ?= python3
 LOCK_FLAGS ?=
 # Words for the benchmark, for example: make bench BENCH_FLAGS="--quick --only headway,huey"
 BENCH_FLAGS ?=
+# Words for the fuzzer, for example: make fuzz FUZZ_FLAGS="--seconds 60 --only feed"
+FUZZ_FLAGS ?=
+# Words for the mutants, for example: make mutants MUTANT_FLAGS="--sample 600 --seed 7"
+MUTANT_FLAGS ?=
 # Words for the server, for example: make run SERVE_FLAGS="--port 9000"
 SERVE_FLAGS ?=
 
@@ -63,6 +67,15 @@ test: install chromium ## Run every test that is not a soak test
 soak: install chromium ## Run the long tests
 	@$(PYTEST) -m soak --timeout=3600
 
+# Led by coverage if atheris is there: .venv/bin/pip install atheris
+.PHONY: fuzz
+fuzz: install ## Show every parser of outside data what it does not expect, some seconds each
+	@$(BIN)/python -m tests.fuzz $(FUZZ_FLAGS)
+
+.PHONY: mutants
+mutants: install ## Change the core in small ways, and count what no test notices
+	@$(BIN)/python -m tests.mutation $(MUTANT_FLAGS)
+
 .PHONY: check
 check: install ## Check format, lint, types and layers
 	@$(BIN)/ruff format --check .
@@ -75,6 +88,10 @@ format: install ## Rewrite the code in the house format
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
+.PHONY: reference
+reference: install ## Write docs/reference from the docstrings
+	@$(BIN)/python -m tools.reference
+
 .PHONY: screenshots
 screenshots: install ## Take pictures of each screen of the page into docs/images
 	@$(BIN)/python -m tests.browser.chromium --fonts
@@ -84,9 +101,21 @@ screenshots: install ## Take pictures of each screen of the page into docs/image
 bench-feeds: install ## Measure how many feeds are refreshed in a second
 	@$(BIN)/python -m bench.feeds $(BENCH_FLAGS)
 
+.PHONY: bench-celery
+bench-celery: install ## Measure Celery with Headway's admission beside plain Celery
+	@$(BIN)/python -m bench.celery $(BENCH_FLAGS)
+
 .PHONY: bench-core
 bench-core: install ## Measure the core
 	@$(BIN)/python -m bench.core
+
+.PHONY: bench-million
+bench-million: install ## Let one brain live through an hour with a million upstreams
+	@$(BIN)/python -m bench.million $(BENCH_FLAGS)
+
+.PHONY: bench-together
+bench-together: install ## Measure two servers on one store, and how soon another one leads
+	@$(BIN)/python -m bench.together $(BENCH_FLAGS)
 
 .PHONY: bench-fair
 bench-fair: install ## Measure fairness

@@ -1,47 +1,96 @@
-"""What the documents show must work: every Python block in them runs."""
+"""What the documents show must work: every block in them is run, validated, or says why not."""
 
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tests.postgres import shared_postgres
+from tests.documents.blocks import DOCUMENTS, ROOT, Block, blocks_in, complaints, read_blocks
+from tests.documents.following import Following, following
 
-ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-
-def blocks() -> list[tuple[str, str]]:
-    return [
-        (f"{path.relative_to(ROOT)}-{number}", code)
-        for path in DOCUMENTS
-        for number, code in enumerate(BLOCK.findall(path.read_text(encoding="utf-8")))
-    ]
+BLOCKS = {path: blocks_in(path) for path in DOCUMENTS}
+NEEDED = {tool for tool in ("curl", "jq") if shutil.which(tool) is None}
 
 
-@pytest.mark.parametrize(("name", "code"), blocks(), ids=[name for name, _ in blocks()])
-def test_the_example_runs(
-    name: str,
-    code: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    monkeypatch.chdir(tmp_path)  # examples may write files where they are run
-    if "DATABASE_URL" in code:
-        monkeypatch.setenv("DATABASE_URL", shared_postgres().new_database())
-    exec(compile(code, name, "exec"), {"__name__": "example"})
-    said = re.findall(r"^ *print\(.*\)  # (.+)$", code, re.MULTILINE)
-    printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == len(said)
-    for line, comment in zip(printed, said, strict=True):
-        assert comment.startswith(line), f"prints {line!r}, but is said to print {comment!r}"
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if BLOCKS[path]], ids=name_of)
+def test_the_document_can_be_followed(path: Path) -> None:
+    with following() as reader:
+        for block in BLOCKS[path]:
+            follow(reader, block)
+
+
+def follow(reader: Following, block: Block) -> None:
+    missing = [tool for tool in NEEDED if tool in block.text]
+    if missing:
+        pytest.skip(f"there is no {missing[0]} here")
+    try:
+        reader.follow(block)
+    except Exception as error:
+        error.add_note(f"in {block.place}")
+        raise
+
+
+def test_no_block_is_left_out_without_a_word() -> None:
+    said = [each for blocks in BLOCKS.values() for block in blocks for each in complaints(block)]
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("```\nls\n```\n", "its language is ''"),
+        ("```ruby\nputs\n```\n", "its language is 'ruby'"),
+        ("<!-- not run: no -->\n```sh\nls\n```\n", "say in a few words why"),
+        ("<!-- skip: it is slow -->\n```sh\nls\n```\n", "nobody knows what skip means"),
+        ("<!-- for: ruby -->\n```toml\na = 1\n```\n", "nobody knows what is read for ruby"),
+        ("```python ignore\n1\n```\n", "nobody knows what 'ignore' means"),
+    ],
+)
+def test_a_block_that_would_be_left_out_is_noticed(text: str, complaint: str) -> None:
+    [block] = read_blocks(ROOT / "some.md", text)
+    [said] = complaints(block)
+    assert complaint in said
+
+
+PARSED = "<!-- only parsed: asks a site -->\n"
+MODEL = "<!-- for: simulate -->\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("```python\nprint(1)  # 2\n```\n", "prints '1', but is said to print '2'"),
+        ("```python\nprint(1)\n```\n", "it prints"),
+        ("```sh\nheadway jobs no-such-command\n```\n", "ends with 2"),
+        ("```sh\nfalse | true\nfalse\ntrue\n```\n", "ends with 1"),
+        ("```console\n$ echo one\ntwo\n```\n", "prints\none"),
+        ("```toml\n[server]\nno_such_setting = 1\n```\n", "no_such_setting"),
+        ("```toml\n[upstream.x]\nno_such_setting = 1\n```\n", "no_such_setting"),
+        ("```toml\n[alerts]\nno_such_setting = 1\n```\n", "no_such_setting"),
+        (f"{MODEL}```toml\n[upstream.x]\nno_such_setting = 1\n```\n", "no_such_setting"),
+        (f"{MODEL}```toml\n[[tenant]]\nno_such_setting = 1\n```\n", "no_such_setting"),
+        ("```json\n{\n```\n", "Expecting property name"),
+        (f"{PARSED}```sh\nheadway feeds add --no-such-option x\n```\n", "ends with 1"),
+        (f"{PARSED}```sh\ncurl -s localhost:8000/api/no/such\n```\n", "no GET /api/no/such"),
+        ("```sh\npip install 'headway[no-such-extra]'\n```\n", "no extra no-such-extra"),
+        ("```sh\nmake no-such-target\n```\n", "no target no-such-target"),
+    ],
+)
+def test_a_block_that_is_wrong_is_noticed(text: str, why: str) -> None:
+    [block] = read_blocks(ROOT / "some.md", text)
+    with following() as reader, pytest.raises(Exception, match=re.escape(why)):
+        reader.follow(block)
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
 def test_links_lead_somewhere(path: Path) -> None:
-    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+    prose = re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
         assert (path.parent / target).exists(), f"{path.name} links to {target}"

@@ -8,6 +8,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import PurePosixPath
 
 MAX_FILE_LINES = 400
@@ -47,8 +48,14 @@ DECISION_NAME = re.compile(r"(\d{4})-[a-z0-9]+(?:-[a-z0-9]+)*\.md")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@cache
+def parsed(source: str) -> ast.Module:
+    """Every rule looks at every file."""
+    return ast.parse(source)
+
+
 def missing_docstring(source: str) -> list[str]:
-    if ast.get_docstring(ast.parse(source)):
+    if ast.get_docstring(parsed(source)):
         return []
     return ["has no module docstring; say in one line what it is for"]
 
@@ -64,7 +71,7 @@ def long_functions(source: str) -> list[str]:
     return [
         f"line {function.lineno}: {function.name} has {_line_count(function)} lines, "
         f"over {MAX_FUNCTION_LINES}; name its parts and take them out"
-        for function in ast.walk(ast.parse(source))
+        for function in ast.walk(parsed(source))
         if isinstance(function, Function) and _line_count(function) > MAX_FUNCTION_LINES
     ]
 
@@ -112,7 +119,7 @@ def vague_name(path: str) -> list[str]:
 
 
 def sleeps(source: str) -> list[str]:
-    tree = ast.parse(source)
+    tree = parsed(source)
     called_as = _names_of_modules(tree, {"asyncio", "time"})
     return [
         f"line {line}: sleeps; let the test move the clock, or wait for the event itself"
@@ -157,7 +164,7 @@ def _sleep_imports(tree: ast.AST) -> Iterator[int]:
 
 def impure_core(source: str, package: str) -> list[str]:
     """Complaints about a module of the core; `package` is the package that holds it."""
-    tree = ast.parse(source)
+    tree = parsed(source)
     return [*_impure_imports(tree, package), *_clock_readings(tree)]
 
 

@@ -12,6 +12,7 @@ from bench.gateway import DIRECT, GATEWAY, KEY, Connection, Figures, Refused, re
 from headway.testing import LlmUpstream
 
 
+@pytest.mark.soak
 def test_both_ways_are_asked_equally_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "WARM_UP", 0)
     with (

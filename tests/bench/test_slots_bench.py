@@ -151,9 +151,7 @@ def test_those_on_postgres_keep_the_cap(
     assert run["overlaps"] == 0
 
 
-@pytest.mark.skipif(
-    find_spec("redis") is None, reason="only the environment of `make bench` has it"
-)
+@pytest.mark.soak
 @pytest.mark.parametrize("contender", ON_REDIS, ids=by_name)
 def test_those_on_redis_keep_the_cap(
     contender: Contender, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -311,6 +309,7 @@ def test_the_bare_exchange_answers_every_pair() -> None:
         assert served.cpu_s() > 0.0
 
 
+@pytest.mark.soak
 def test_a_real_server_keeps_the_cap(tmp_path: Path) -> None:
     with slots_http.headway_server(tmp_path) as served:
         for hosts in (1, 3):

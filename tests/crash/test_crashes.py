@@ -22,7 +22,7 @@ PASSINGS = range(1, 10)
 SOAK_RUNS = 1_500
 # On PostgreSQL a life takes long: some of the points now, the others in the soak.
 EVERYWHERE = [
-    pytest.param(store, point, marks=pytest.mark.soak if store == "postgres" and n % 8 else ())
+    pytest.param(store, point, marks=pytest.mark.soak if store == "postgres" and n % 16 else ())
     for store in PLACES
     for n, point in enumerate(points(store))
 ]

@@ -39,8 +39,10 @@ def number(pattern: str, text: str) -> float:
 
 def test_every_example_is_tested_here() -> None:
     assert EXAMPLES == [
+        "celery_executor.py",
         "feed_reader.py",
         "llm_batch.py",
+        "polite_celery.py",
         "polite_scraper.py",
         "recurring_feed_check.py",
         "slot_around_a_download.py",
@@ -92,6 +94,32 @@ def test_a_batch_runs_beside_online_calls_and_nobody_is_refused() -> None:
     assert "batch completed: 30 of 30 lines answered" in ended.stdout
     assert "refused by the provider: 0 of" in ended.stdout
     assert number(r"online calls meanwhile: (\d+)", ended.stdout) >= 1
+
+
+def test_the_first_steps_of_celery_become_polite_with_two_lines() -> None:
+    text = (ROOT / "examples" / "polite_celery.py").read_text("utf-8")
+    [call] = re.findall(r"^headway\.celery\.polite\(.*\)$", text, re.MULTILINE)
+    assert "app" in call
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "polite_celery.py")],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "sums: [0, 2, 4, 6, 8, 10, 12, 14]" in ended.stdout
+    assert number(r"at least (\d+) ms apart", ended.stdout) >= 195
+
+
+def test_a_celery_fleet_fetches_all_at_the_pace_of_each_site() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-W", "error", str(ROOT / "examples" / "celery_executor.py")],
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "pages: 12 of 12" in ended.stdout
+    assert "pushed back: 1" in ended.stdout
+    gaps = [int(each) for each in re.findall(r"at least (\d+) ms apart", ended.stdout)]
+    assert len(gaps) == 3
+    assert min(gaps) >= 195
 
 
 def test_a_reader_subscribes_reads_and_is_polite() -> None:

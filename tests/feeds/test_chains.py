@@ -16,7 +16,7 @@ from headway.apps.feeds.model import new_source
 from headway.apps.feeds.scheduling import LANE, REFRESH
 from headway.apps.feeds.tables import PUT_SOURCE, PUT_SUBSCRIPTION
 from headway.store.records import Brain as Seat
-from headway.store.records import NewJob, Unique
+from headway.store.records import Candidate, NewJob, Unique
 from tests.feeds.feeds_world import FeedsWorld, Site, entry, failed
 from tests.stores import second_store_in_the_soak
 
@@ -183,11 +183,11 @@ def test_what_another_engine_has_stored_until_it_went_is_known(
     store = world.app.store
     enter = store.enter
 
-    def enter_late(heard: Callable[[], None]) -> Seat:
+    def enter_late(heard: Callable[[], None], candidate: Candidate) -> Seat:
         row = new_source(feed.source + 1, NEWS, world.now)
         other = feed._replace(id="other", source=row.id, url=NEWS)
         store.write([(PUT_SOURCE, [row]), (PUT_SUBSCRIPTION, [other])])
-        return enter(heard)
+        return enter(heard, candidate)
 
     monkeypatch.setattr(store, "enter", enter_late)
     world.restart()

@@ -265,4 +265,5 @@ def test_many_clicks_are_one_and_strictly_serial(tmp_path: Path) -> None:
         archive.wait_on_disk(id, 3)
         assert len(site.asked("/c/")) == 2  # one list, one count
         assert site.most_at_once() == 1
-        assert min(site.gaps()) >= 1.4
+        # Programs are let go 1.5 s apart, and take half a second, more or less, to begin.
+        assert min(site.gaps()) >= 1.0

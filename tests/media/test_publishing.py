@@ -557,8 +557,13 @@ def all_steps(act: Callable[[], object], after: bool) -> Iterator[int]:
     assert step > 20, "the steps are not seen"
 
 
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("disk", ["plain", "no_links", "other_disk"])
+@pytest.mark.parametrize(("disk", "after"), [
+    ("plain", False),
+    ("other_disk", True),
+    *(pytest.param(*each, marks=pytest.mark.soak) for each in (
+        ("plain", True), ("no_links", False), ("no_links", True), ("other_disk", False),
+    )),
+])  # fmt: skip
 def test_after_a_crash_at_any_step_the_next_publish_completes_it(
     tmp_path: Path, after: bool, disk: str, request: pytest.FixtureRequest
 ) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from headway import App, job
+from headway.lease_clock import lease_clock
 from headway.remote import completing, taking
-from headway.remote.desk import lease_clock
 from headway.remote.worker import Worker
 from tests.hands.kit import Endless
 from tests.remote.kit import WAIT_S, FakeServer, eventually, problem
