@@ -1,5 +1,7 @@
 """What every test shares."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -11,6 +13,10 @@ pytest_plugins = ["tests.stores", "tests.servers"]
 # A run must not depend on luck or on how busy the machine is.
 settings.register_profile("default", derandomize=True, deadline=None)
 settings.load_profile("default")
+
+# Whoever runs tests in the background lets them ignore it, and so would the programs of tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

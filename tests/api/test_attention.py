@@ -34,7 +34,7 @@ class Seen(World):
     def answer(self, tenant: str | None = None) -> dict[str, Any]:
         """As it is now, and not a moment ago."""
         self.watch._known.clear()
-        self.watch._noticer._sight = (0.0, None)
+        self.watch._noticer._sight = None
         self.watch._noticer._failures.clear()
         return self.watch.answer(tenant)
 
@@ -251,6 +251,17 @@ def test_it_is_looked_at_once_in_a_moment(world: Seen, monkeypatch: pytest.Monke
     assert world.watch.answer(None) is first
     monkeypatch.setattr(watching, "monotonic", lambda: 1e12)
     monkeypatch.setattr(noticing, "monotonic", lambda: 1e12)
+    assert "queue_paused" in {each["kind"] for each in world.watch.answer(None)["items"]}
+
+
+def test_who_has_just_changed_something_sees_it(
+    world: Seen, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "monotonic", lambda: 1.0)
+    monkeypatch.setattr(noticing, "monotonic", lambda: 1.0)
+    first = world.watch.answer(None)
+    assert world.watch.answer(None) is first
+    world.app.by("token:ops").pause("all")
     assert "queue_paused" in {each["kind"] for each in world.watch.answer(None)["items"]}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 import psutil
 
@@ -49,13 +49,30 @@ class Note(NamedTuple):
     outlived: dict[str, int]  # by upstream, since ever
 
 
+class Kept(NamedTuple, Generic[T]):
+    """What was seen a moment ago. It is good until then, unless somebody has acted since."""
+
+    seen: T
+    until: float
+    acts: int  # those that were known before the look
+
+    def fresh(self, now: float, acts: int) -> T | None:
+        return self.seen if now < self.until and acts == self.acts else None
+
+
 class Noticer:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._failures: dict[str | None, tuple[float, list[Failures]]] = {}
-        self._sight: tuple[float, Sight | None] = (0.0, None)
+        self._sight: Kept[Sight] | None = None
         self._notes: deque[Note] = deque(maxlen=MOST_NOTES)
         self.note()
+
+    @property
+    def acts(self) -> int:
+        """How often somebody has changed something: what was seen before is no longer so."""
+        engine = self._site.app.engine
+        return 0 if engine is None else engine.brain.acts
 
     def note(self) -> None:
         """Write down what is only ever counted up, so that it is known what the last hour brought.
@@ -164,9 +181,10 @@ class Noticer:
 
     def _looked_at(self, brain: Brain) -> Sight:
         """The same for all who ask within a moment."""
-        until, sight = self._sight
-        if sight is not None and monotonic() < until:
-            return sight
+        acts = self.acts
+        known = self._sight and self._sight.fresh(monotonic(), acts)
+        if known is not None:
+            return known
         sight = Sight([], {}, [], self._ask(lambda _: sights.outlived(brain)))
         gates = self._ask(lambda _: list(brain.core.admission.atlas.gates.values()))
         self._portions(gates, partial(sights.look_at_gates, sight))
@@ -174,7 +192,7 @@ class Noticer:
             self._ask(lambda _: sights.count_unknown(brain, sight.unknown))
         rows = self._ask(lambda _: list(brain.schedules.rows.values()))
         self._portions(rows, partial(sights.look_at_schedules, brain, sight))
-        self._sight = (monotonic() + FRESH_S, sight)
+        self._sight = Kept(sight, monotonic() + FRESH_S, acts)
         return sight
 
     # ------------------------------------------------------------------ the store

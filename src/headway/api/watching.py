@@ -1,5 +1,6 @@
 """All that needs attention now, whoever has noticed it: the worst first, never more than people
-read, and from memory for a moment, since every open page asks for it.
+read, and from memory for a moment, since every open page asks for it. Who has just changed
+something sees what came of it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from headway.api.attention import ORDER, Attention, Level
-from headway.api.noticing import NOTED_S, SILENT, Noticer
+from headway.api.noticing import NOTED_S, SILENT, Kept, Noticer
 from headway.api.views import moment
 from headway.errors import EngineStopped
 from headway.net.redaction import redact
@@ -34,7 +35,7 @@ class Watch:
         self._site = site
         self._noticer = Noticer(site)
         self._lock = threading.Lock()
-        self._known: dict[str | None, tuple[float, dict[str, Any]]] = {}
+        self._known: dict[str | None, Kept[dict[str, Any]]] = {}
         self._complained: set[str] = set()
 
     async def keep_noting(self) -> None:
@@ -47,21 +48,26 @@ class Watch:
         """For operators (None) all there is, for a tenant what concerns it. From any thread; one
         at a time looks.
         """
-        until, known = self._known.get(tenant, (0.0, {}))
-        if monotonic() < until:
+        known = self._fresh(tenant)
+        if known is not None:
             return known
         if not self._lock.acquire(timeout=PATIENCE_S):
             raise EngineStopped("what needs attention is still being looked at; try again")
         try:
-            until, known = self._known.get(tenant, (0.0, {}))
-            if monotonic() >= until:
+            known = self._fresh(tenant)
+            if known is None:
+                acts = self._noticer.acts
                 known = self._look(tenant)
                 if len(self._known) >= MANY:
                     self._known.clear()
-                self._known[tenant] = (monotonic() + FRESH_S, known)
+                self._known[tenant] = Kept(known, monotonic() + FRESH_S, acts)
             return known
         finally:
             self._lock.release()
+
+    def _fresh(self, tenant: str | None) -> dict[str, Any] | None:
+        kept = self._known.get(tenant)
+        return None if kept is None else kept.fresh(monotonic(), self._noticer.acts)
 
     def _look(self, tenant: str | None) -> dict[str, Any]:
         now = self._site.now()

@@ -16,6 +16,7 @@ class Trail(Departures):
         super().__init__()
         self.who: str | None = None  # in whose name something is being done
         self.written = 0  # rows of the trail that are no transitions
+        self.acts = 0  # those of them that somebody has asked for
         self.records: deque[tuple[int, tuple[Any, ...]]] = deque()  # after how many changes, what
 
     def write(self, write: Write, *rows: tuple[Any, ...]) -> None:
@@ -31,6 +32,7 @@ class Trail(Departures):
     ) -> None:  # fmt: skip
         """A row of the audit trail that is no transition."""
         self.written += 1
+        self.acts += self.who is not None
         row = (now, job, event, None, None, fence, clean(detail), subject, self.who)
         self.records.append((len(self.core.changes), row))
 
