@@ -1,9 +1,10 @@
-"""Settings on the page: lanes, tokens that are shown once, and how long ended jobs are kept."""
+"""Settings on the page: lanes, tokens that are shown once, how long ended jobs are kept, servers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import expect
@@ -11,13 +12,23 @@ from playwright.sync_api import expect
 from tests.browser.conftest import PageOn
 from tests.browser.kit import dialog, toast, undo, wait_ready
 from tests.contract.kit import Api, new_name
+from tests.postgres import shared_postgres
 from tests.servers import Server
+from tests.together.group import Group, group_on
 
 
 @pytest.fixture
 def api(site: Server) -> Iterator[Api]:
     with Api(site.url) as client:
         yield client
+
+
+@pytest.fixture(scope="module")  # so that the page goes first
+def pair() -> Iterator[Group]:
+    schema = f"s{uuid4().hex}"
+    postgres = shared_postgres()
+    with group_on(postgres.url(schema=schema), postgres.url(), schema, 2) as servers:
+        yield servers
 
 
 def test_a_lane_is_paused_and_its_caps_changed(page_on: PageOn, site: Server, api: Api) -> None:
@@ -124,3 +135,20 @@ def test_ended_jobs_are_kept_as_long_as_people_say(page_on: PageOn, site: Server
         sure.get_by_role("button", name="Clean up now").click()
     assert cleaned.value.ok
     expect(toast(page, "Removed 0 jobs and 0 events.")).to_be_visible()
+
+
+def test_a_server_with_a_store_of_its_own_leads(page_on: PageOn, site: Server) -> None:
+    page = page_on(site, "#/settings/servers")
+    wait_ready(page, "settings")
+    expect(page.locator("main")).to_contain_text("This server has its store for itself.")
+    expect(page.get_by_role("row").filter(has_text=site.url)).to_contain_text("leads")
+
+
+def test_the_servers_that_share_a_store_and_which_of_them_leads(
+    pair: Group, page_on: PageOn
+) -> None:
+    leader, follower = pair.servers
+    page = page_on(follower, "#/settings/servers")
+    wait_ready(page, "settings")
+    expect(page.get_by_role("row").filter(has_text=leader.url)).to_contain_text("leads")
+    expect(page.get_by_role("row").filter(has_text=follower.url)).to_contain_text("follows")

@@ -52,6 +52,7 @@ export const CALLS = {
   createToken: "POST /api/tokens",
   revokeToken: "DELETE /api/tokens/{id}",
   getInfo: "GET /api/info",
+  listServers: "GET /api/servers",
   listSlots: "GET /api/slots",
   slotStats: "GET /api/slots/stats",
   endSlot: "DELETE /api/slots/{id}",

@@ -1,4 +1,4 @@
-// Settings: lanes and what else is declared, tokens, how long ended jobs are kept.
+// Settings: lanes and what else is declared, tokens, how long ended jobs are kept, the servers.
 
 import { text } from "../../../text.js";
 import { html } from "../../../render.js";
@@ -7,6 +7,7 @@ import { link } from "../../route.js";
 import { may, seesAll } from "../../session.js";
 import { declared, lanes } from "./gates.js";
 import { retention } from "./retention.js";
+import { servers } from "./servers.js";
 import { createToken, tokens } from "./tokens.js";
 import { SETTINGS_WORDS } from "./words.js";
 
@@ -14,6 +15,7 @@ const TABS = {
   lanes: { ask: () => ({ lanes: () => call("listLanes") }), show: lanes },
   tokens: { ask: () => ({ tokens: () => call("listTokens") }), show: tokens },
   retention: { ask: () => ({ retention: () => call("getRetention") }), show: retention },
+  servers: { ask: () => ({ servers: () => call("listServers") }), show: servers },
   declared: { ask: () => ({ settings: () => call("listSettings") }), show: declared },
 };
 
