@@ -1,4 +1,4 @@
-"""Settings on the page: lanes, tokens that are shown once, how long ended jobs are kept, servers."""
+"""Settings on the page: lanes, tokens that are shown once, retention, and the servers."""
 
 from __future__ import annotations
 
