@@ -42,6 +42,20 @@ def test_where_time_is_short_both_see_the_same_time() -> None:
     assert [run["stopped"] for run in answer["runs"]].count("asked") == 0
 
 
+def test_of_all_that_comes_at_once_a_part_comes_instead() -> None:
+    asked = {**QUESTION, "upstream": "open", "load": "backlog", "duration_s": 86_400.0,
+             "calls": 2_000}  # fmt: skip
+    answer = said(asked, standing_still)
+    assert answer["shortened_to_s"] >= 60
+    assert answer["runs"][0]["came"] == answer["runs"][1]["came"] > 500
+    assert answer["facts"][0]
+
+
+def test_what_cannot_be_simulated_at_all_is_said() -> None:
+    asked = {**QUESTION, "upstream": "open", "load": "backlog", "duration_s": 300.0, "calls": 5}
+    assert "no time to simulate" in said(asked, standing_still)["error"]
+
+
 def test_settings_that_make_no_sense_are_an_answer_too() -> None:
     assert "cap must be" in said({**QUESTION, "after": {"limit": -1}}, standing_still)["error"]
 

@@ -81,7 +81,9 @@ WRONG_MODELS = [
     ('limit = {limit = "many"}', "limit"),
     ('limit = {limit = [{at = "1h", to = 3}]}', "must begin at 0"),
     ("limit = {limit = 3, windw = 4}", "windw is not known here; known are"),
+    ("limit = {limit = 1e300}", "limit must be a number from 0 to 1e+09"),
     ('latency = {median = "3"}', "latency.median"),
+    ('latency = {median = "0s"}', "latency.median must be longer than 0"),
     ("errors = 2", "errors must be from 0 to 1"),
     ("refusal = 200", "refusal"),
     ('ban = {after = 0}', "ban.after"),
@@ -112,6 +114,7 @@ WRONG_LOADS = [
     ('[[tenant]]\nname = "a"\ncolour = "red"', "tenant[0].colour is not known here"),
     ('[[tenant]]\nname = "a"\nweight = 0', "tenant[0].weight"),
     ('[[tenant]]\nname = "a"\nupstream = 3', "tenant[0].upstream"),
+    ('[[tenant]]\nname = "a"\nupstream = ["x", "x"]', "tenant[0].upstream names 'x' twice"),
     ('[[tenant]]\nname = "a"\narrivals = {every = "0s"}', "tenant[0].arrivals.every"),
 ]  # fmt: skip
 

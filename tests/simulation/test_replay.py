@@ -17,7 +17,7 @@ from headway.simulation.scenario import Models, replayed
 from headway.store.records import Query
 from headway.testing import World
 from tests.engine.kit import takes
-from tests.simulation.kit import SITE, settings, site
+from tests.simulation.kit import SITE, per_minute, settings, site, upstream
 
 CAPS = {"limit": 2, "every": "1s"}
 
@@ -134,13 +134,38 @@ def test_a_lane_of_the_recording_is_held_to_its_cap() -> None:
     assert report.waits.longest_s == pytest.approx(30.0)
 
 
+def test_a_job_that_is_not_known_any_more_does_not_seem_to_ask_for_nothing() -> None:
+    rows = [event(n, 0.0, "submit", None, "queued") for n in (1, 2)]
+    rows += [event(n, 1.0, "grant", "queued", "running") for n in (1, 2)]
+    found = recording_of([*rows, {"kind": "job", "id": 2, "cost": 0, "upstreams": [SITE]}], "log")
+    assert [(each.upstreams, each.cost) for each in found.arrivals] == [((SITE,), 0.0)]
+    assert found.left_out == 1
+
+
+def test_what_an_upstream_bears_goes_by_how_long_its_calls_really_took() -> None:
+    rows: list[dict[str, Any]] = []
+    for n in range(1, 9):
+        rows += [{"kind": "job", "id": n, "upstreams": [SITE]},
+                 event(n, 0.0, "submit", None, "queued"),
+                 event(n, 0.0, "grant", "queued", "running"),
+                 event(n, 60.0, "ok", "running", "completed")]  # fmt: skip
+    model = upstream(per_minute(4, "concurrency"), hold_s=1.0)
+    report = simulate(replayed("it", site(limit=4), Models({"*": model}), recording_of(rows, "")))
+    assert report.limit_per_minute == pytest.approx(4.0)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("{", "line 1 is no JSON"),
         ("[]", "line 1 is no object"),
         ("", "has no events of jobs"),
-        ('{"job": 1, "event": "ok", "at": "noon"}', "the time 'noon'"),
+        ('{"kind": "job"}', "line 1 is not as `headway events --record` writes it"),
+        ('\n{"kind": "job", "id": 1, "priority": "high"}', "line 2"),
+        ('{"kind": "job", "id": 1, "upstreams": "a.example"}', "upstreams"),
+        ('{"kind": "job", "id": 1, "weight": -1}', "weight"),
+        ('{"job": [1], "event": "ok", "at": 1}', "$.job"),
+        ('{"job": 1, "event": "ok", "at": "noon"}', "the time of the event is 'noon'"),
     ],
 )
 def test_what_is_no_recording_is_refused_with_its_file(

@@ -143,6 +143,30 @@ def test_what_cannot_be_done_in_time_is_left() -> None:
     assert report.waits.longest_s == pytest.approx(2 * HOUR_S)
 
 
+def test_whoever_never_started_has_waited_all_the_time() -> None:
+    report = run(site(limit=0), upstream(), tenant(process=backlog(10)))
+    assert (report.completed, report.left) == (0, 10)
+    assert report.waits.p50_s == report.tenants[0].waits.p50_s == pytest.approx(2 * HOUR_S)
+
+
+def test_what_comes_while_it_is_away_is_not_taken() -> None:
+    report = run(site(limit=1), upstream(per_minute(600), outages=((0.0, HOUR_S),)),
+                 tenant(process=Process("steady", per_hour=60)))  # fmt: skip
+    assert report.taken == report.completed == 60
+    assert report.unwell == report.calls - report.taken > 0
+
+
+def test_a_limit_of_nothing_is_a_limit() -> None:
+    report = run(site(limit=1), upstream(per_minute(0)), tenant(process=backlog(3)))
+    assert report.limit_per_minute == 0.0
+
+
+def test_a_flood_ends_where_the_calls_would() -> None:
+    report = run(site(limit=1), upstream(), tenant(process=backlog(10_000_000)),
+                 bounds=Bounds(calls=1_000))  # fmt: skip
+    assert (report.stopped, report.came) == ("calls", 1_001)
+
+
 def test_the_same_seed_gives_the_same_report() -> None:
     def one(seed: int) -> dict[str, object]:
         load = TenantLoad("ann", Process("diurnal", per_hour=900), upstreams=(SITE,), keys=5)

@@ -65,7 +65,7 @@ def test_who_insists_is_banned_for_a_while() -> None:
 def test_an_outage_takes_nothing() -> None:
     one = of(upstream(outages=((10.0, 20.0),)))
     assert [call(one, at).what for at in (9.0, 10.0, 19.0, 20.0)] == [
-        "ok", "failed", "failed", "ok",
+        "ok", "away", "away", "ok",
     ]  # fmt: skip
     assert one.busy == 2, "only what was taken is inside"
 

@@ -39,6 +39,9 @@ def record(call: Call, file: str, since_s: float) -> None:
             write("event", {name: event[name] for name in HAPPENED})
         for job in _jobs_of(client, seen, start):
             write("job", {name: job[name] for name in ASKED})
+    if counts["job"] < len(seen):
+        call.out.aside(f"{len(seen) - counts['job']} of {len(seen)} jobs are from before that time "
+                       "or removed, and are left out of a replay")  # fmt: skip
     if not counts["event"]:
         call.out.aside("nothing happened to any job in that time; the recording is empty")
     said = f"recorded {counts['event']} events of {counts['job']} jobs"

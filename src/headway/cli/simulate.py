@@ -79,6 +79,8 @@ def simulate(
         raise typer.BadParameter(
             "name a policy: a TOML file such as `headway serve --config` reads"
         )
+    if html is not None and not html.parent.is_dir():  # said before the long work, not after it
+        raise CommandFailed(f"{html} cannot be written: there is no directory {html.parent}")
     plan = Plan(upstream, load, replay, duration, seed)
     made = [plan.scenario(_stem(path, policies), plan.read(path)) for path in policies]
     if what_if:
@@ -91,15 +93,15 @@ def simulate(
             plan.scenario(f"{made[0].name}, first come", plan.read(policies[0]), fair=False)
         )
     reports = [run(each) for each in made]
-    if html is not None:
-        _write(html, document(reports, plan.title, plan.notes))
     if as_json:
         print(json.dumps({"title": plan.title, "notes": plan.notes, **comparison(reports)},
                          ensure_ascii=False, indent=2))  # fmt: skip
-        return
-    out.console.print(layouts.whole_report(reports, plan.title, plan.notes, out.console.width))
-    if html is not None:
-        out.say(f"The page is in {html}.")
+    else:
+        out.console.print(layouts.whole_report(reports, plan.title, plan.notes, out.console.width))
+    if html is not None:  # last: what was simulated for long is not lost if this fails
+        _write(html, document(reports, plan.title, plan.notes))
+        if not as_json:
+            out.say(f"The page is in {html}.")
 
 
 def _stem(path: str, among: list[str]) -> str:

@@ -20,6 +20,7 @@ from headway.simulation.scenario import Bounds, Models, Scenario, replayed, scen
 AS_IT_IS, CHANGED = "as it is", "what if"
 MOST_GATES = 8
 SHORTER = 0.5  # of what there was time for: what is open at the end takes time, too
+LEAST_S = 60.0  # below that there is nothing to be seen
 
 Clock = Callable[[], float]
 
@@ -30,7 +31,7 @@ def answer(asked: dict[str, Any], clock: Clock) -> dict[str, Any]:
     shortened: float | None = None
     if any(run.stopped in CUT_SHORT for run in runs):
         # Both must see the same time, or nothing could be compared: as much as there is time for.
-        shortened = SHORTER * min(run.ended_after_s for run in runs)
+        shortened = _shorter(asked, runs)
         runs = _both(asked, clock, shortened)
     target = (asked["kind"], asked["name"])
     for run in runs:
@@ -45,6 +46,20 @@ def answer(asked: dict[str, Any], clock: Clock) -> dict[str, Any]:
         "left_out": 0 if recorded is None else recorded.left_out,
         **comparison(runs),
     }
+
+
+def _shorter(asked: dict[str, Any], runs: list[Report]) -> float:
+    """The time that can be simulated. Where all comes at once, a part of it comes instead, as large
+    as the part of the time that is left.
+    """
+    found = SHORTER * min(run.ended_after_s for run in runs)
+    if found < LEAST_S:
+        many = _scenario(asked, AS_IT_IS, "before", None).load.at_once
+        found = SHORTER * asked["duration_s"] * min(1.0, asked["calls"] / max(1, many))
+    if found < LEAST_S:
+        raise BadModel("so much comes at once that there is no time to simulate it; choose a "
+                       "smaller load, or try it with `headway simulate`")  # fmt: skip
+    return found
 
 
 def _both(asked: dict[str, Any], clock: Clock, lasts_s: float | None) -> list[Report]:

@@ -49,6 +49,12 @@ class Load:
     duration_s: float = 86_400.0
     about: str = ""
 
+    @property
+    def at_once(self) -> int:
+        """How many come in heaps, and not one after the other."""
+        heaps = [each for each in self.tenants if each.process.kind == "all-at-once"]
+        return sum(each.count * each.process.size for each in heaps)
+
     def at_rate(self, per_minute: float) -> Load:
         """Shares of the limit as rates, now that the limit is known."""
         fitted = [

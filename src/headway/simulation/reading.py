@@ -12,10 +12,10 @@ from headway.simulation import arrivals, limiters
 from headway.simulation.arrivals import DAY_S, HOUR_S, Process
 from headway.simulation.errors import BadModel
 from headway.simulation.limiters import LimitModel
-from headway.simulation.load import Load, TenantLoad
+from headway.simulation.load import Arrival, Load, TenantLoad
 from headway.simulation.presets import LOADS, UPSTREAMS
 from headway.simulation.scenario import Models
-from headway.simulation.tables import Table
+from headway.simulation.tables import MOST, Table
 from headway.simulation.upstream import BanModel, Latency, UpstreamModel
 
 MOST_DAYS = 31
@@ -41,7 +41,7 @@ def read_toml(path: str) -> dict[str, Any]:
         return tomllib.loads(Path(path).read_text("utf-8"))
     except OSError as error:
         raise BadModel(f"{path} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadModel(f"{path} is not a TOML file: {error}") from error
 
 
@@ -118,8 +118,8 @@ def _limit(table: Table) -> LimitModel:
     else:
         steps = ((0.0, value),)
     for _, each in steps:
-        if isinstance(each, bool) or not isinstance(each, int | float) or not each >= 0:
-            raise table.wrong("limit", f"must be a number of 0 or more, not {each!r}")
+        if isinstance(each, bool) or not isinstance(each, int | float) or not 0 <= each <= MOST:
+            raise table.wrong("limit", f"must be a number from 0 to {MOST:g}, not {each!r}")
     if not steps or steps[0][0] != 0.0 or list(steps) != sorted(steps, key=lambda step: step[0]):
         raise table.wrong("limit", "must begin at 0 and go on in order: [{at = 0, to = 60}, …]")
     window_s = table.seconds("window", limiters.MINUTE_S)
@@ -139,6 +139,8 @@ def _step(table: Table) -> tuple[float, Any]:
 
 def _latency(table: Table) -> Latency:
     found = Latency(table.seconds("median", 1.0), table.number("spread", 0.5, most=3.0))
+    if not found.median_s > 0:
+        raise table.wrong("median", "must be longer than 0")
     table.end()
     return found
 
@@ -214,7 +216,21 @@ def _tenant(table: Table) -> TenantLoad:
         share=share,
     )
     table.end()
+    _try(found, table)
     return found
+
+
+def _try(tenant: TenantLoad, table: Table) -> None:
+    """What no job could be made of is refused here, not in the middle of a run."""
+    try:
+        for priority, _ in tenant.priorities:
+            example = Arrival(
+                0.0, tenant.name, tenant.upstreams, tenant.weight, tenant.lane, tenant.type,
+                tenant.tools, priority, cost=tenant.cost,
+            )  # fmt: skip
+            example.ticket(1, tenant.name)
+    except ValueError as error:
+        raise table.wrong("upstream", f"or what else it asks for makes no job: {error}") from None
 
 
 def _priorities(table: Table) -> tuple[tuple[int, float], ...]:

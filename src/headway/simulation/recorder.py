@@ -13,13 +13,13 @@ from headway.core.ticket import Traffic
 from headway.simulation.limiters import INF
 from headway.simulation.load import Arrival
 from headway.simulation.scenario import Scenario
-from headway.simulation.upstream import BANNED, BUSY, OK, UNWELL
+from headway.simulation.upstream import AWAY, BANNED, BUSY, OK, UNWELL
 
 SPANS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 360, 600, 900, 1800, 3600, 7200, 21_600, 86_400)
 SPANS = 240  # about so many in the time of the load
 LOOKS = 6  # in each span
 
-COUNTED = ("came", "started", OK, BUSY, BANNED, UNWELL, "online", "turned_away")
+COUNTED = ("came", "started", OK, BUSY, BANNED, UNWELL, AWAY, "online", "turned_away")
 
 
 class Job:
@@ -84,7 +84,7 @@ class Recorder:
         self.series |= {"waiting": [], "running": []}
         self.always_waiting: list[bool] = []  # whether somebody waited at each look of a span
         self.totals: dict[str, int] = dict.fromkeys(COUNTED, 0)
-        self.waits: dict[tuple[str, int], array[float]] = {}
+        self.waits: dict[tuple[str, int], array[float]] = {}  # by tenant and priority
         self.sojourns: array[float] = array("d")
         self.recorded: list[tuple[float, float]] = []  # (wait that was recorded, wait now)
         self.ends: dict[State, int] = {}
@@ -92,7 +92,6 @@ class Recorder:
         self.start_at = scenario.start_at
         self.last_end_at = self.start_at
         self.closed_at = self.start_at
-        self.left: list[float] = []  # how long those had waited that never started
         self.next_at = self.start_at + self.span_s / LOOKS
         self._accounts: dict[tuple[str, str], Account] = {}
         self._counts: dict[str, int] = dict.fromkeys(COUNTED, 0)
@@ -155,12 +154,15 @@ class Recorder:
         if arrival.traffic is Traffic.ONLINE:
             counts["online"] += 1
             return
+        self._waited(arrival, wait_s)
+        if arrival.recorded_wait_s is not None:
+            self.recorded.append((arrival.recorded_wait_s, wait_s))
+
+    def _waited(self, arrival: Arrival, wait_s: float) -> None:
         waits = self.waits.get((arrival.tenant, arrival.priority))
         if waits is None:
             waits = self.waits[arrival.tenant, arrival.priority] = array("d")
         waits.append(wait_s)
-        if arrival.recorded_wait_s is not None:
-            self.recorded.append((arrival.recorded_wait_s, wait_s))
 
     def called(self, what: str) -> None:
         self._counts[what] += 1
@@ -251,15 +253,15 @@ class Recorder:
             account.idle = account.waiting == 0
 
     def close(self, core: Core, now: float, left: Iterable[Job]) -> None:
-        """The end: the last span is as long as the others, however much of it was needed."""
+        """The end: the last span is as long as the others, however much of it was needed. Who never
+        started has waited until now, or whoever starts nobody would seem to let nobody wait.
+        """
         while self._looks or any(self._counts.values()):
             self.look(core, now)
         self.closed_at = now
-        self.left = [
-            now - job.came_at
-            for job in left
-            if job.started_at < 0 and job.arrival.traffic is not Traffic.ONLINE
-        ]
+        for job in left:
+            if job.started_at < 0 and job.arrival.traffic is not Traffic.ONLINE:
+                self._waited(job.arrival, now - job.came_at)
 
     def shares(self) -> dict[str, tuple[float, float]]:
         """By tenant: slot-seconds that it got and was due, while several wanted more."""

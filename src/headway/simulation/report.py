@@ -13,14 +13,14 @@ from headway.core import State
 from headway.simulation.limiters import INF
 from headway.simulation.recorder import GateSeries, Recorder
 from headway.simulation.scenario import Scenario
-from headway.simulation.upstream import BANNED, BUSY, OK, UNWELL
+from headway.simulation.upstream import AWAY, BANNED, BUSY, OK, UNWELL
 
 LONG = 0.1  # of what the one was due who had to share for the longest time
 MOST_ROWS = 100  # tenants that are listed; the rest is in the sums
 
 
 class Waits(msgspec.Struct):
-    """From asking until the first start, in seconds; of all who started."""
+    """From asking until the first start, or until the end for whoever never started, in seconds."""
 
     many: int = 0
     p50_s: float = 0.0
@@ -122,15 +122,14 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
 
 
-def waits_of(values: Iterable[float], left: Sequence[float] = ()) -> Waits:
+def waits_of(values: Iterable[float]) -> Waits:
     ordered = sorted(values)
-    longest = max(ordered[-1] if ordered else 0.0, max(left, default=0.0))
     return Waits(
         len(ordered),
         percentile(ordered, 0.50),
         percentile(ordered, 0.95),
         percentile(ordered, 0.99),
-        longest,
+        ordered[-1] if ordered else 0.0,
     )
 
 
@@ -165,7 +164,7 @@ def report_of(scenario: Scenario, seen: Recorder, stopped: str) -> Report:
         taken=totals[OK] + totals[UNWELL],
         refused=totals[BUSY],
         banned=totals[BANNED],
-        unwell=totals[UNWELL],
+        unwell=totals[UNWELL] + totals[AWAY],
         online=totals["online"] + seen.online_turned_away,
         online_failed=seen.online_ends.get(State.FAILED, 0) + seen.online_turned_away,
         turned_away=totals["turned_away"],
@@ -173,7 +172,7 @@ def report_of(scenario: Scenario, seen: Recorder, stopped: str) -> Report:
         limit_per_minute=None if limit == INF else limit,
         use=_use(scenario, seen),
         fairness=jain(got / due for got, due in shares.values()),
-        waits=waits_of(everything, seen.left),
+        waits=waits_of(everything),
         done_p50_s=percentile(done, 0.5),
         done_p95_s=percentile(done, 0.95),
         tenants=_tenants(seen, shares),
@@ -256,7 +255,7 @@ def _series(scenario: Scenario, seen: Recorder) -> Series:
         came=rate("came"),
         taken=rate(OK, UNWELL),
         refused=rate(BUSY, BANNED),
-        failed=rate(UNWELL),
+        failed=rate(UNWELL, AWAY),
         limit=_limits(scenario, seen),
         waiting=[round(each, 2) for each in seen.series["waiting"]],
         running=[round(each, 2) for each in seen.series["running"]],

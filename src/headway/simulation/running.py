@@ -88,9 +88,11 @@ class Simulation:
                 recorder.look(core, now)
             while self._ending and self._ending[0][0] <= now:
                 self._finish(heappop(self._ending)[2], now)
-            while arrival is not None and self._start_at + arrival.at <= now:
+            while arrival is not None and self._start_at + arrival.at <= now and not self._full():
                 self._take_in(arrival, now)
                 arrival = next(coming, None)
+            if self.stopped:
+                break
             for permit in core.admit(now):
                 self._start(permit, now)
             self._hear(now)
@@ -115,6 +117,12 @@ class Simulation:
         if now == INF:
             return True
         return all_came and not self._jobs and not self._ending and now >= self._end_at
+
+    def _full(self) -> bool:
+        """More are open than there may be calls: they would fill the memory and never go."""
+        if len(self._jobs) > self.scenario.bounds.calls:
+            self.stopped = "calls"
+        return bool(self.stopped)
 
     def _go_on(self, tell: Tell, now: float) -> bool:
         share = (now - self._start_at) / max(1.0, self._end_at - self._start_at)

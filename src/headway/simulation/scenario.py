@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headway.core import Policies
+from headway.core.outcome import Kind
 from headway.engine.settings import Settings, policy_of
 from headway.simulation.limiters import INF
 from headway.simulation.load import Arrival, Load, TenantLoad
@@ -53,6 +54,7 @@ class Scenario:
     start_at: float = START_AT
     seed: int = 1
     fair: bool = True  # False: as if all tenants were one, so that the first come is served first
+    holds_s: Mapping[str, float] = field(default_factory=dict)  # as recorded, by upstream: the mean
     bounds: Bounds = field(default_factory=Bounds)
 
     @property
@@ -70,19 +72,23 @@ class Scenario:
         return list(dict.fromkeys(named))
 
     def limit_per_minute(self, start: float, end: float) -> float:
-        """What all upstreams that are called bear together, on average over a span."""
-        total = 0.0
-        for name in self.upstreams():
+        """What all upstreams that are called bear together, on average over a span. 0: there is a
+        limit, and it is 0.
+        """
+        names, total = self.upstreams(), 0.0
+        for name in names:
             model = self.models.of(name)
             if model is None:
                 return INF
             total += model.per_minute(
                 start, end, tenants=self.tenants, hold_s=self._hold_s(name, model)
             )
-        return total or INF
+        return total if names else INF
 
     def _hold_s(self, name: str, model: UpstreamModel) -> float:
         """How long a call of this load takes there, on average."""
+        if name in self.holds_s:
+            return self.holds_s[name]
         holds = [
             each.hold.mean_s
             for each in self.load.tenants
@@ -127,7 +133,7 @@ def _usual_rate(made: Scenario) -> float:
     """Where nothing is limited, as many calls a minute as eight at once make."""
     model = made.models.of((made.upstreams() or [EXAMPLE])[0])
     latency = Latency() if model is None else model.latency
-    return 8 * 60.0 / latency.mean_s
+    return 8 * 60.0 / max(latency.mean_s, 0.001)
 
 
 def _aimed(load: Load, settings: Settings, target: tuple[str, str] | None) -> Iterator[TenantLoad]:
@@ -186,7 +192,21 @@ def replayed(
         start_at=recording.start_at,
         seed=seed,
         fair=fair,
+        holds_s=_recorded_holds(recording.arrivals),
         bounds=bounds or Bounds(),
     )
     made.gates = watched(settings, made)
     return made
+
+
+def _recorded_holds(arrivals: Sequence[Arrival]) -> dict[str, float]:
+    """How long calls took that the upstream did take, on average."""
+    sums: dict[str, tuple[float, int]] = {}
+    for arrival in arrivals:
+        for attempt in arrival.attempts:
+            if attempt.outcome.kind is Kind.PUSHBACK:
+                continue
+            for name in arrival.upstreams:
+                total_s, many = sums.get(name, (0.0, 0))
+                sums[name] = (total_s + attempt.hold_s, many + 1)
+    return {name: max(total_s / many, 0.001) for name, (total_s, many) in sums.items()}

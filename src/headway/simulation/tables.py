@@ -93,6 +93,9 @@ class Table:
         value = [value] if isinstance(value, str) else value
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise self.wrong(name, f"must be a name or a list of names, not {value!r}")
+        twice = next((each for each in value if value.count(each) > 1), None)
+        if twice is not None:
+            raise self.wrong(name, f"names {twice!r} twice")
         return tuple(value)
 
     def table(self, name: str) -> Table | None:

@@ -17,7 +17,7 @@ from headway.core.outcome import Scope
 from headway.core.rate_headers import Quota, RateHeaders
 from headway.simulation.limiters import INF, Limiter, LimitModel
 
-OK, BUSY, BANNED, UNWELL = "ok", "refused", "banned", "failed"
+OK, BUSY, BANNED, UNWELL, AWAY = "ok", "refused", "banned", "failed", "away"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ class Upstream:
         if now < self._banned_until:
             return self._refused(now, BANNED, None)
         if any(start <= now < end for start, end in model.outages):
-            return Answer(UNWELL, model.refusal_s, _failed(503))
+            return Answer(AWAY, model.refusal_s, _failed(503))
         own = self._own(tenant)
         for limiter in (*self._shared, *own):
             if not limiter.admits(now):
