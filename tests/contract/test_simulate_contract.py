@@ -49,7 +49,7 @@ def test_what_a_pattern_says_holds_for_the_gate_that_is_asked_about(api: Api) ->
 def test_a_lane_can_be_asked_about(api: Api) -> None:
     lane = new_name("lane")
     api.ok("PUT", f"/api/lanes/{lane}/settings", json={"limit": 2})
-    found = ask(api, "lane", lane, {"limit": 1}, load="steady", upstream="cap", duration_s=600)
+    found = ask(api, "lane", lane, {"limit": 1}, load="steady", upstream="cap", duration_s=60)
     assert [run["gates"][0]["cap"] for run in found["runs"]] == [2, 1]
     assert (found["runs"][0]["gates"][0]["kind"], found["load"]) == ("lane", "steady")
 
@@ -99,7 +99,7 @@ def test_what_is_not_known_is_refused(api: Api, more: JSON) -> None:
 
 def test_one_at_a_time(api: Api) -> None:
     body = {"kind": "upstream", "name": "busy.example", "settings": {"limit": 1},
-            "load": "overload", "duration_s": 7_200}  # fmt: skip
+            "load": "overload", "duration_s": 1_800}  # fmt: skip
 
     def send(_: int) -> int:
         with Api(api.url) as own:
