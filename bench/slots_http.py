@@ -119,7 +119,7 @@ class Client:
         self.asked = 0  # acquires, the polls included
 
     async def acquire(self, host: int) -> Answer:
-        """Ends with a slot. Whoever is told to go away begins again, as the seed's workers do."""
+        """Ends with a slot. Who is told to go away begins again, as a slot handler's clients do."""
         while True:
             body = {**self._hosts[host], "ipBucket": self._bucket, "now": _now_ms()}
             answer = await self._ask(body)

@@ -1,4 +1,4 @@
-"""The `config.json` of the slot handler, as its document describes it."""
+"""The `config.json` of the slot handler, as those who run it have it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headway import __version__
-from headway.api.fairqueue.config import FairQueueConfig, is_seed_config, load, parse
+from headway.api.fairqueue.config import FairQueueConfig, is_fairqueue_config, load, parse
 from headway.api.fairqueue.profiles import KEYS, PROBING, WHOLE
 from headway.core import BreakerRule
 from headway.engine.settings import policy_of
@@ -561,13 +561,13 @@ def test_which_files_are_such_a_document(
     file = tmp_path / name
     file.write_text(text, "utf-8")
 
-    assert is_seed_config(file) is expected
-    assert is_seed_config(str(file)) is expected
+    assert is_fairqueue_config(file) is expected
+    assert is_fairqueue_config(str(file)) is expected
 
 
 def test_a_file_that_is_not_there_is_a_document_by_its_name_only(tmp_path: Path) -> None:
-    assert is_seed_config(tmp_path / "gone.json")
-    assert not is_seed_config(tmp_path / "gone.toml")
+    assert is_fairqueue_config(tmp_path / "gone.json")
+    assert not is_fairqueue_config(tmp_path / "gone.toml")
 
 
 def test_a_file_may_begin_with_a_mark(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class Api:
         return id
 
     def request(self, type: str, **more: Any) -> JSON:
-        """Seed 000's way."""
+        """As clients of the request queue do it."""
         return self.post("/api/requests/enqueue", {"type": type, "requires_cookie": False, **more},
                          202)  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The lines of seed 000's document work as they stand, in a shell."""
+"""What users of the request queue type into a shell works as it stands."""
 
 from __future__ import annotations
 

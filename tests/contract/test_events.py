@@ -16,7 +16,7 @@ def newest(api: Api) -> int:
     return number
 
 
-def test_requests_are_followed_in_the_words_of_the_seed(api: Api, kind: str) -> None:
+def test_requests_are_followed_in_the_words_of_the_request_queue(api: Api, kind: str) -> None:
     subscription = new_name()
     with listening(api, "/api/requests/events") as stream, Api(api.url) as other:
         id = other.request(kind, subscription_id=subscription)["id"]

@@ -75,7 +75,7 @@ def set_to(service: Service, **document: Any) -> None:
 # ---------------------------------------------------------------------- the whole file
 
 
-def test_the_file_of_the_original_starts_the_server_as_it_stands(tmp_path: Path) -> None:
+def test_the_file_of_the_slot_handler_starts_the_server_as_it_stands(tmp_path: Path) -> None:
     """Where it listens, who may come in, and the database: all of it is in there."""
     document = json.loads(json.dumps(FULL))
     document["backend"]["postgres"] = {"dsn": postgres_place(tmp_path)}

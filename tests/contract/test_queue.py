@@ -1,4 +1,4 @@
-"""The queue as a whole, in the words of seed 000: its numbers, pauses and capacities."""
+"""The queue as a whole, in the words of the request queue: its numbers, pauses and capacities."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def flag(api: Api, name: str) -> bool:
 
 @pytest.mark.parametrize("scope", ["all", "requires_cookie", "no_cookie", "cookie", "nocookie", ""])
 def test_a_pause_holds_for_its_scope_and_for_nothing_else(api: Api, kind: str, scope: str) -> None:
-    """Without a scope it is everything. Some clients of the seed leave out a part of the name."""
+    """Without a scope it is everything. Some clients leave out a part of the name."""
     flags = {"": "all", "cookie": "requires_cookie", "nocookie": "no_cookie"}
     flagged = flags.get(scope, scope)
     said = {"scope": scope} if scope else {}
@@ -242,7 +242,7 @@ def answers(api: Api) -> bool:
         return False
 
 
-def test_the_page_of_the_seed_leads_to_the_live_page(api: Api) -> None:
+def test_the_page_of_the_request_queue_leads_to_the_live_page(api: Api) -> None:
     answer = api.send("GET", "/static/queue_admin.html", follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (307, "/")
     page = api.send("GET", "/static/queue_admin.html", follow_redirects=True)

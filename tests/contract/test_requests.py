@@ -1,4 +1,4 @@
-"""Requests, in the words of seed 000."""
+"""Requests, in the words of the request queue."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def test_filters_combine(api: Api, kind: str) -> None:
     assert len(found(type=kind)) == 4
     assert found(type=kind, subscription_id=one, status="canceled") == {canceled}
     assert len(found(type=kind, lane="requires_cookie")) == 1
-    assert len(found(type=kind, lane="cookie")) == 1  # as some clients of the seed say
+    assert len(found(type=kind, lane="cookie")) == 1  # as some of its clients say
     assert found(type=kind, status="running") == set()
     assert len(found(type=kind, status="")) == 4  # an empty filter is none
 
@@ -233,7 +233,7 @@ def test_an_unknown_status_is_refused_with_those_that_are_known(api: Api) -> Non
     assert "queued, running, paused, done, failed, canceled" in problem["detail"]
 
 
-def test_the_views_use_the_words_of_the_seed(api: Api, kind: str) -> None:
+def test_the_views_use_the_words_of_the_request_queue(api: Api, kind: str) -> None:
     ids = [api.request(kind)["id"] for _ in range(3)]
     with worker_of(api, kind) as worker:
         work = worker.take_one()

@@ -1,4 +1,4 @@
-"""Tasks, in the words of seed 002."""
+"""Tasks, in the words of the task API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_task_shows_everything(api: Api, kind: str) -> None:
     ("type", "timeout_s", "attempts"),
     [("download", 1800, 4), ("scan", 300, 3), ("associate", 120, 3), ("check", 60, 2)],
 )
-def test_the_types_of_the_seed_have_their_timeouts_and_retries(
+def test_the_types_of_the_task_api_have_their_timeouts_and_retries(
     api: Api, type: str, timeout_s: float, attempts: int
 ) -> None:
     task = api.get(f"/api/tasks/{api.enqueue(type, lane=new_name())}")

@@ -11,8 +11,8 @@ from itertools import pairwise
 import pytest
 
 from headway import App
-from tests.contract.seed_client import ATTEMPTS, TIMEOUT_S, SeedClient
-from tests.contract.test_fairqueue_seed_client import Host
+from tests.contract.slot_handler_client import ATTEMPTS, TIMEOUT_S, SlotHandlerClient
+from tests.contract.test_fairqueue_handler_client import Host
 from tests.hands.kit import WAIT_S, eventually
 from tests.live.listener import Listener
 from tests.together.balancer import Balancer
@@ -39,9 +39,9 @@ def balancer(group: Group) -> Iterator[Balancer]:
 def test_clients_of_slots_notice_nothing(balancer: Balancer, group: Group) -> None:
     """They know one address. Each of their requests comes to another server than the one before."""
     host = Host()
-    clients = [SeedClient(balancer.url, f"203.0.113.{n}/32") for n in range(CLIENTS)]
+    clients = [SlotHandlerClient(balancer.url, f"203.0.113.{n}/32") for n in range(CLIENTS)]
 
-    def download(client: SeedClient) -> None:
+    def download(client: SlotHandlerClient) -> None:
         for _ in range(2):
             with client.slot("host.example") as slot:
                 slot.hits_upstream()

@@ -18,7 +18,7 @@ from headway.engine.retention import FIELDS, Retention
 from headway.errors import BadSettings, EngineRunning, StoreError
 from headway.sdk.app import App
 
-# The variables of seed 000, and the lanes they are about.
+# The variables of the request queue, and the lanes they are about.
 LANES = {
     "QUEUE_COOKIE_LANE_CONCURRENCY": (COOKIE_LANE, 1),
     "QUEUE_NOCOOKIE_LANE_CONCURRENCY": (NO_COOKIE_LANE, 2),

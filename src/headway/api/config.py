@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from headway.api.fairqueue.config import is_seed_config, load
+from headway.api.fairqueue.config import is_fairqueue_config, load
 from headway.engine.engine import LEADER_LEASE_S
 from headway.errors import BadSettings
 from headway.net.addresses import Allowed
@@ -159,7 +159,7 @@ def said_by(name: str, file: str | None, environment: Mapping[str, str]) -> str:
 def _from_file(file: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
     if file is None:
         return {}
-    if is_seed_config(file):
+    if is_fairqueue_config(file):
         return _from_fairqueue(file)
     try:
         tables = tomllib.loads(Path(file).read_text("utf-8"))

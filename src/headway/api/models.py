@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 Moment = str | None  # ISO 8601 in UTC
 Status = Literal["pending", "queued", "running", "paused", "completed", "failed", "cancelled"]
-SeedStatus = Literal["queued", "running", "paused", "done", "failed", "canceled"]
+RequestStatus = Literal["queued", "running", "paused", "done", "failed", "canceled"]
 
 
 class ProgressModel(BaseModel):
@@ -98,7 +98,7 @@ class JobPage(BaseModel):
 
 
 class RequestModel(BaseModel):
-    """A job in the words of seed 000."""
+    """A job in the words of the request queue."""
 
     id: int
     type: str
@@ -106,7 +106,7 @@ class RequestModel(BaseModel):
     url: str | None
     requires_cookie: bool
     ua_profile: str | None
-    status: SeedStatus
+    status: RequestStatus
     priority: int
     attempts: int
     max_attempts: int

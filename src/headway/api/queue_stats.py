@@ -1,11 +1,11 @@
-"""The numbers of seed 000's queue page."""
+"""The numbers of the queue as a whole, in the words of the request queue."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from headway.api.site import Site
-from headway.api.views import COOKIE_LANE, NO_COOKIE_LANE, SEED_WORDS
+from headway.api.views import COOKIE_LANE, NO_COOKIE_LANE, REQUEST_WORDS
 from headway.engine.inspection import picture
 
 SHORT = {COOKIE_LANE: "cookie", NO_COOKIE_LANE: "nocookie"}
@@ -19,7 +19,7 @@ def queue_stats(site: Site, tenant: str | None) -> dict[str, Any]:
     lanes: dict[str, dict[str, int]] = {}
     for lane, state, many in site.tally(tenant):
         counts["total"] += many
-        counts[SEED_WORDS.get(state, state)] += many
+        counts[REQUEST_WORDS.get(state, state)] += many
         lanes.setdefault(lane, {})[state] = many
     brain = site.engine.brain
     everything, cookie, no_cookie = site.wait(

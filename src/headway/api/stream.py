@@ -20,7 +20,7 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from headway.api.problems import Problem
-from headway.api.views import SEED_WORDS, event_view, subscription_of
+from headway.api.views import REQUEST_WORDS, event_view, subscription_of
 from headway.errors import StoreUnavailable
 from headway.sdk.app import App
 from headway.store.records import TrailRow
@@ -66,7 +66,7 @@ def all_words(row: TrailRow) -> dict[str, Any]:
 
 
 def request_words(row: TrailRow) -> dict[str, Any] | None:
-    """State changes, in the words of seed 000."""
+    """State changes, in the words of the request queue."""
     if row.job is None or row.after is None:
         return None
     view = event_view(row)
@@ -75,8 +75,8 @@ def request_words(row: TrailRow) -> dict[str, Any] | None:
         "type": row.type,
         "lane": row.lane,
         "subscription_id": subscription_of(row.key),
-        "status": SEED_WORDS.get(row.after, row.after),
-        "previous": None if row.before is None else SEED_WORDS.get(row.before, row.before),
+        "status": REQUEST_WORDS.get(row.after, row.after),
+        "previous": None if row.before is None else REQUEST_WORDS.get(row.before, row.before),
         "event": row.event,
         "detail": row.detail,
         "at": view["at"],

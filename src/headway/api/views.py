@@ -1,4 +1,4 @@
-"""Jobs as people see them: the canonical view, and the words of seed 000."""
+"""Jobs as people see them: the canonical view, and the words of the request queue."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from headway.store.records import Event, Job, Progress, TrailRow
 
 INF = float("inf")
 COOKIE_LANE, NO_COOKIE_LANE = "requires_cookie", "no_cookie"
-SEED_WORDS = {"pending": "queued", "completed": "done", "cancelled": "canceled"}
-FROM_SEED_WORDS = {
+REQUEST_WORDS = {"pending": "queued", "completed": "done", "cancelled": "canceled"}
+FROM_REQUEST_WORDS = {
     "queued": ("pending", "queued"),
     "done": ("completed",),
     "canceled": ("cancelled",),
 }
-USUAL_RANK = 5  # seed 000's priorities grow with urgency and start at 0; ours shrink, from 5
+# Priorities of the request queue grow with urgency and start at 0; ours shrink, from 5.
+USUAL_RANK = 5
 
 
 def moment(at: float | None) -> str | None:
@@ -176,11 +177,11 @@ def event_view(event: Event | TrailRow) -> dict[str, Any]:
     return view
 
 
-# ---------------------------------------------------------------------- seed 000
+# ---------------------------------------------------------------------- the request queue
 
 
 def request_view(view: dict[str, Any]) -> dict[str, Any]:
-    """A job in the words of seed 000."""
+    """A job in the words of the request queue."""
     about = view["about"]
     return {
         "id": view["id"],
@@ -189,7 +190,7 @@ def request_view(view: dict[str, Any]) -> dict[str, Any]:
         "url": about.get("url"),
         "requires_cookie": view["lane"] == COOKIE_LANE,
         "ua_profile": about.get("ua_profile"),
-        "status": SEED_WORDS.get(view["status"], view["status"]),
+        "status": REQUEST_WORDS.get(view["status"], view["status"]),
         "priority": USUAL_RANK - view["priority"],
         "attempts": view["failed_attempts"] + view["lost_leases"]
         + (1 if view["status"] in ("running", "completed") else 0),

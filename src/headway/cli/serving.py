@@ -95,9 +95,9 @@ def serve(
 
 def _toml(file: str | None) -> str | None:
     """The file with settings of gates; a config.json of the fair queue has none."""
-    from headway.api.fairqueue.config import is_seed_config  # noqa: PLC0415
+    from headway.api.fairqueue.config import is_fairqueue_config  # noqa: PLC0415
 
-    return None if file is None or is_seed_config(file) else file
+    return None if file is None or is_fairqueue_config(file) else file
 
 
 def _say_where(address: str) -> None:

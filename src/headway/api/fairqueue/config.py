@@ -68,7 +68,7 @@ class FairQueueConfig:
         )
 
 
-def is_seed_config(path: str | Path) -> bool:
+def is_fairqueue_config(path: str | Path) -> bool:
     """Whether a file of settings is such a document, and not a TOML file."""
     if str(path).lower().endswith(".json"):
         return True

@@ -94,7 +94,7 @@ def auth(section: Section) -> Auth:
 
 
 def dsn(section: Section) -> str | None:
-    """The store, where the original would have its tables."""
+    """The store, where the slot handler would have its tables."""
     mode = section.text("mode").lower()
     if mode not in ("", "postgrest", "postgres"):
         raise BadSettings(f"backend.mode must be postgrest or postgres, not {shown(mode)}")

@@ -44,7 +44,7 @@ async def favicon(request: Request) -> Response:
 
 @quick.below("static")
 async def static(request: Request) -> Response:
-    """A file of a page. Where the page of seed 000 was, the way to the new one."""
+    """A file of a page. Where the page of the request queue was, the way to the new one."""
     name = request.scope["path"].removeprefix("/static/")
     return RedirectResponse("/", 307) if name == OLD_PAGE else page(request, name)
 

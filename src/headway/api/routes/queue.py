@@ -1,4 +1,4 @@
-"""The queue as a whole: its numbers, and pausing all of it or parts (seed 000)."""
+"""The queue as a whole, for clients of the request queue: its numbers, and pausing all or parts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def stats(site: TheSite, principal: Reader) -> Response:
 def target_of(scope: str) -> str:
     lane = {"cookie": COOKIE_LANE, "nocookie": NO_COOKIE_LANE}.get(scope, scope)
     if lane in (COOKIE_LANE, NO_COOKIE_LANE):
-        return f"lane:{lane}"  # clients of seed 000 say both
+        return f"lane:{lane}"  # clients of the request queue say both
     kind, _, name = scope.partition(":")
     if scope == "all" or (kind in ("lane", "upstream", "type", "tool") and name):
         return scope

@@ -1,4 +1,4 @@
-"""Requests and the queue: the routes of seed 000."""
+"""Requests: the routes of the request queue."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from headway.api.site import Reply, Site, TheSite, paged
 from headway.api.stream import request_words
 from headway.api.views import (
     COOKIE_LANE,
-    FROM_SEED_WORDS,
+    FROM_REQUEST_WORDS,
     NO_COOKIE_LANE,
     SUBSCRIPTION,
     USUAL_RANK,
@@ -156,7 +156,7 @@ def list_requests(
         if status not in STATUSES:
             raise Problem(422, f"{status!r} is no status; known are {', '.join(STATUSES)}",
                           kind="bad-search")  # fmt: skip
-        states = FROM_SEED_WORDS.get(status, (status,))
+        states = FROM_REQUEST_WORDS.get(status, (status,))
     key = f"{SUBSCRIPTION}{subscription_id}" if subscription_id else None
     query = records.Query(states=states, type=type or None, lane=lane_of(lane), key=key)
     rows, total = site.page(site.narrowed(query, "", principal), page, size)
@@ -165,7 +165,7 @@ def list_requests(
 
 
 def lane_of(name: str | None) -> str | None:
-    """Clients of seed 000 also say `cookie` and `nocookie`."""
+    """Clients of the request queue also say `cookie` and `nocookie`."""
     return {"cookie": COOKIE_LANE, "nocookie": NO_COOKIE_LANE, "": None}.get(name or "", name)
 
 

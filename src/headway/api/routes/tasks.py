@@ -1,4 +1,4 @@
-"""Tasks: the routes of seed 002."""
+"""Tasks: the routes of the task API."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class ExpectedTotal(BaseModel):
     how: str | None = Field(description="By what it is known.")
     cached: bool = Field(description="Nobody was asked: it is fresh enough.")
     checked_at: models.Moment
-    status: models.SeedStatus = Field(description="Of the request; done if there is none.")
+    status: models.RequestStatus = Field(description="Of the request; done if there is none.")
     request: models.RequestAnswer | None
 
 

@@ -1,4 +1,4 @@
-"""The data flow of a new subscription, step by step as it was once drawn, on the virtual clock:
+"""The data flow of a new subscription, step by step, on the virtual clock:
 feed 111 at example.com, every 30 minutes, for a week.
 """
 

@@ -1,5 +1,5 @@
-"""A worker as it stands in front of download hosts. It knows the document of the slot handler that
-the fair queue takes the place of, and nothing of Headway.
+"""A worker as it stands in front of download hosts. It speaks the protocol of the slot
+handler that the fair queue takes the place of, and knows nothing of Headway.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Slot:
         self.hit_upstream_at_ms = _now_ms()
 
 
-class SeedClient:
+class SlotHandlerClient:
     def __init__(self, address: str, ip_bucket: str, key: str = "") -> None:
         self._address = f"{address}/api/v0/fairqueue"
         self._ip_bucket = ip_bucket

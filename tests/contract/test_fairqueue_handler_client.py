@@ -1,4 +1,4 @@
-"""A client that was written from the document of the original gets its slots."""
+"""A client that was written for the slot handler gets its slots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.contract.fairqueue_kit import new_host, shared_service
-from tests.contract.seed_client import ATTEMPTS, TIMEOUT_S, NoSlot, SeedClient
+from tests.contract.slot_handler_client import ATTEMPTS, TIMEOUT_S, NoSlot, SlotHandlerClient
 from tests.servers import STORES
 
 CLIENTS = 12
@@ -38,7 +38,7 @@ class Host:
 @pytest.mark.parametrize("store", STORES)
 def test_one_after_the_other(store: str) -> None:
     service, name, host = shared_service(store), new_host("one"), Host()
-    client = SeedClient(service.server.url, "203.0.113.4/32")
+    client = SlotHandlerClient(service.server.url, "203.0.113.4/32")
     for _ in range(3):
         with client.slot(name) as slot:
             slot.hits_upstream()
@@ -56,9 +56,9 @@ def test_all_of_a_crowd_are_served_within_three_requests_of_eight_seconds(
     profile: str, hold_s: float
 ) -> None:
     service, name, host = shared_service(), new_host(profile), Host()
-    clients = [SeedClient(service.server.url, f"203.0.113.{n}/32") for n in range(CLIENTS)]
+    clients = [SlotHandlerClient(service.server.url, f"203.0.113.{n}/32") for n in range(CLIENTS)]
 
-    def download(client: SeedClient) -> float:
+    def download(client: SlotHandlerClient) -> float:
         began = time.monotonic()
         with client.slot(name) as slot:
             waited_s = time.monotonic() - began
@@ -79,7 +79,7 @@ def test_all_of_a_crowd_are_served_within_three_requests_of_eight_seconds(
 
 def test_it_is_told_when_there_will_be_none() -> None:
     service, name = shared_service(), new_host("one")
-    client = SeedClient(service.server.url, "203.0.113.4/32")
+    client = SlotHandlerClient(service.server.url, "203.0.113.4/32")
     service.queue.report(name, 503, 4)
     with pytest.raises(NoSlot, match="throttled"), client.slot(name):
         pass
@@ -92,7 +92,7 @@ def test_it_is_told_when_there_will_be_none() -> None:
 def test_who_asks_often_enough_gives_up_by_itself() -> None:
     service, name = shared_service(), new_host("one")
     service.queue.hold(name)
-    client = SeedClient(service.server.url, "203.0.113.4/32")
+    client = SlotHandlerClient(service.server.url, "203.0.113.4/32")
     with pytest.raises(NoSlot, match="asked often enough"), client.slot(name):
         pass
     assert client.requests == ATTEMPTS
