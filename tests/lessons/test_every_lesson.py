@@ -1,4 +1,4 @@
-"""The lessons of the predecessors are numbered from 1 to 39, and each has a test that is called
+"""The lessons of docs/lessons.md are numbered from 1 to 39, and each has a test that is called
 after it: `test_lesson_07_…`.
 """
 
@@ -12,15 +12,20 @@ from pathlib import Path
 LESSONS = range(1, 40)
 TESTS = Path(__file__).parent.parent
 NAME = re.compile(r"test_lesson_(\d\d)_\w+")
+ROW = re.compile(r"^\| (\d+) \| \S.* \| `(tests/\S+\.py)::(test_\w+)` \|$", re.MULTILINE)
 
 
-def lessons_in(source: str) -> Iterator[int]:
+def named_tests_in(source: str) -> Iterator[tuple[int, str]]:
     """Of functions that run: a name in a comment shows nothing."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             found = NAME.fullmatch(node.name)
             if found and not _is_left_out(node):
-                yield int(found[1])
+                yield int(found[1]), node.name
+
+
+def lessons_in(source: str) -> Iterator[int]:
+    return (number for number, _ in named_tests_in(source))
 
 
 def _is_left_out(test: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
@@ -37,6 +42,14 @@ def test_none_of_the_39_lessons_is_missing() -> None:
     }
 
     assert shown == set(LESSONS)
+
+
+def test_the_document_has_every_lesson_and_a_test_that_is_there() -> None:
+    rows = ROW.findall((TESTS.parent / "docs" / "lessons.md").read_text("utf-8"))
+
+    assert [int(number) for number, _, _ in rows] == list(LESSONS)
+    for number, file, name in rows:
+        assert (int(number), name) in named_tests_in((TESTS.parent / file).read_text("utf-8"))
 
 
 def test_what_does_not_run_shows_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Lessons 32 to 39 (shared/LESSONS.md "Capacity"), as far as channels are concerned."""
+"""Lessons 37 to 39 of docs/lessons.md, as far as channels are concerned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lessons of LESSONS.md that the core alone must have learned: races, locks and slots."""
+"""The lessons of docs/lessons.md that the core alone must have learned: races, locks and slots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lessons of LESSONS.md that need an engine, a store and hands: from end to end."""
+"""The lessons of docs/lessons.md that need an engine, a store and hands: from end to end."""
 
 from __future__ import annotations
 

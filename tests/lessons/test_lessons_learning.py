@@ -1,4 +1,4 @@
-"""The lessons of LESSONS.md about learned capacity: 32 to 37."""
+"""The lessons of docs/lessons.md about learned capacity: 32 to 37."""
 
 from __future__ import annotations
 

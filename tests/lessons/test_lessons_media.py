@@ -1,5 +1,5 @@
-"""Lessons 1 to 16 where they concern the archive: how its predecessors failed, shown not to happen
-here. Number 10 is about the page.
+"""Lessons 1 to 16 of docs/lessons.md where they concern the archive: how its predecessors failed,
+shown not to happen here. Number 10 is about the page.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Lessons 4, 6, 11, 12 and 14 where only a real program can show them: yt-dlp itself, and a site on
-this machine.
+"""Lessons 4, 6, 11, 12 and 14 of docs/lessons.md where only a real program can show them: yt-dlp
+itself, and a site on this machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lesson 10: the admin page called a route with another shape than the server's.
+"""Lesson 10 of docs/lessons.md: the admin page called a route with another shape than the server's.
 
 The page names every call in one table. Here each is held against the document and the contract
 tests; `tests/browser` holds what the page really asks, and what it is answered, against both.

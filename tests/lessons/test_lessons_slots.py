@@ -1,4 +1,4 @@
-"""The lessons of LESSONS.md about slots: over HTTP, as clients of a running service see it."""
+"""The lessons of docs/lessons.md about slots, over HTTP: as clients of a running service see it."""
 
 from __future__ import annotations
 
