@@ -113,6 +113,10 @@ bench-core: install ## Measure the core
 bench-million: install ## Let one brain live through an hour with a million upstreams
 	@$(BIN)/python -m bench.million $(BENCH_FLAGS)
 
+.PHONY: bench-outoforder
+bench-outoforder: install ## Measure how soon jobs are seen whose transactions commit in any order
+	@$(BIN)/python -m bench.outoforder $(BENCH_FLAGS)
+
 .PHONY: bench-together
 bench-together: install ## Measure two servers on one store, and how soon another one leads
 	@$(BIN)/python -m bench.together $(BENCH_FLAGS)
