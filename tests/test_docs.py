@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 import shutil
+import tomllib
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from headway.api.config import Config
+from headway.apps.alerts.settings import AlertSettings
 from tests.documents.blocks import DOCUMENTS, ROOT, Block, blocks_in, complaints, read_blocks
 from tests.documents.following import Following, following
 
@@ -87,6 +92,26 @@ def test_a_block_that_is_wrong_is_noticed(text: str, why: str) -> None:
     [block] = read_blocks(ROOT / "some.md", text)
     with following() as reader, pytest.raises(Exception, match=re.escape(why)):
         reader.follow(block)
+
+
+def settings_in(guide: str, table: str) -> dict[str, Any]:
+    """Those that a block of the guide shows, the longest if there are several."""
+    blocks = (b for b in BLOCKS[ROOT / "docs/guides" / guide] if b.language == "toml")
+    found = (tomllib.loads(block.text).get(table, {}) for block in blocks)
+    return dict(max(found, key=len))
+
+
+def test_every_setting_of_a_server_stands_in_its_guide_with_its_default() -> None:
+    defaults = {each.name: each.default for each in fields(Config)}
+    shown = settings_in("server.md", "server")
+
+    assert {name: tuple(v) if isinstance(v, list) else v for name, v in shown.items()} == defaults
+
+
+def test_every_setting_of_alerts_stands_in_its_guide() -> None:
+    shown = settings_in("operating.md", "alerts")
+
+    assert shown.keys() == {each.name for each in fields(AlertSettings)}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name_of)
