@@ -275,10 +275,11 @@ def shared_service(store: str = "sqlite") -> Service:
 @cache
 def _shared_service(store: str) -> Service:
     lasting = ExitStack()
-    atexit.register(lasting.close)
     profiles = {f"*.{name}.test": settings for name, settings in PROFILES.items()}
     queue = {"pollWindowMs": int(WINDOW_S * 1000), "profiles": profiles}
-    return lasting.enter_context(service_on(store, fairQueue=queue))
+    service = lasting.enter_context(service_on(store, fairQueue=queue))
+    atexit.register(lasting.close)  # after that of the template it comes from, so it goes before it
+    return service
 
 
 class Caller:
