@@ -13,7 +13,7 @@ from tests.servers import Server
 from tests.web.test_words import CHINESE, words
 
 PARTS = {  # of a screen that have an address of their own
-    "settings": ["tokens", "retention", "declared"], "audit": ["?all=1"],
+    "settings": ["tokens", "retention", "servers", "declared"], "audit": ["?all=1"],
     "upstreams": ["video.example"],
 }  # fmt: skip
 
@@ -48,9 +48,10 @@ def faults(said: list[str], language: Language) -> list[str]:
     return found
 
 
+# On a phone in English, whose words are the longer ones.
 @pytest.mark.parametrize(
-    ("language", "dark", "phone"), [("en", False, False), ("zh", True, True)],
-    ids=["desktop", "phone-zh-dark"],
+    ("language", "dark", "phone"), [("zh", False, False), ("en", True, True)],
+    ids=["desktop-zh", "phone-dark"],
 )  # fmt: skip
 def test_everybody_can_read_every_screen(
     page_on: PageOn, site: Server, language: Language, dark: bool, phone: bool

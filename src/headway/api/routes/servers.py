@@ -49,6 +49,7 @@ def servers(site: TheSite, principal: Overseer) -> Response:  # noqa: ARG001
     if not rows and site.app.server_url:  # else it is a command, and no server
         rows = [(_alone(site), 0.0)]
     items = [_view(about, seen_s, leads=_leads(site, about, leader)) for about, seen_s in rows]
+    items.sort(key=lambda item: (item["role"] != "leads", item["url"]))
     return Reply({"items": items, "term": None if leader is None else leader.term})
 
 
