@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from headway.cli import serving
+from headway.remote import worker
 from headway.sdk.app import App
 from tests.cli.kit import SHOP, Cli, server
 
@@ -120,7 +121,6 @@ def test_other_names_are_allowed(bare: Cli, tmp_path: Path) -> None:
 
 
 def test_a_worker_is_told_everything(bare: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = pytest.importorskip("headway.remote.worker")
     told: list[Any] = []
     monkeypatch.setattr(worker, "run", lambda *said, **more: told.append((said, more)))
     monkeypatch.setenv("HEADWAY_TOKEN", "hw_1_x")

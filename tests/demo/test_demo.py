@@ -8,7 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -56,12 +55,8 @@ class Demo:
         return answer.json()
 
     def soon(self, happens: Callable[[], Any]) -> Any:
-        """Within half a minute. Looking too often would keep it from its work."""
-        between = threading.Event()
-        while not (found := happens()):
-            assert time.monotonic() < self.began_at + WITHIN_S, "it has not happened"
-            between.wait(0.2)
-        return found
+        """Within half a minute of its beginning."""
+        return eventually(happens, self.began_at + WITHIN_S - time.monotonic())
 
     def count(self, search: str) -> int:
         found: int = self.get("/api/jobs", q=search, size=1)["total"]

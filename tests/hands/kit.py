@@ -17,13 +17,18 @@ WAIT_S = 20.0  # for what comes at once, unless something is broken
 KINDS = ("task", "thread", "program", "async program")
 
 
-def eventually(happened: Callable[[], Any], within_s: float = WAIT_S) -> Any:
-    """Look until it is so; what it gave."""
+def eventually(
+    happened: Callable[[], Any], within_s: float = WAIT_S, why: str = "it has not happened"
+) -> Any:
+    """Look until it is so; what it gave. The longer it takes the less often it is looked at, for
+    that would keep others from their work.
+    """
     deadline = time.monotonic() + within_s
-    between = threading.Event()
+    between, pause_s = threading.Event(), 0.002
     while not (found := happened()):
-        assert time.monotonic() < deadline, "it has not happened"
-        between.wait(0.005)
+        assert time.monotonic() < deadline, why
+        between.wait(pause_s)
+        pause_s = min(0.05, 1.25 * pause_s)
     return found
 
 
