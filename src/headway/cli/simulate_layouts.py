@@ -226,7 +226,7 @@ def _axis(span_s: float, scale: Scale) -> Text:
 
 
 def _tenants(run: Report, width: int) -> RenderableType:
-    numbers = ("started", "half", "95 %", "99 %", "longest", "got of due")
+    numbers = ("jobs", "half", "95 %", "99 %", "longest", "got of due")
     made = table("tenant", *numbers, right=numbers, cut=("tenant",))
     made.width = min(width, 84)
     shown = sorted(run.tenants, key=lambda row: -row.waits.longest_s)[:MOST_TENANTS]
@@ -242,7 +242,7 @@ def _tenants(run: Report, width: int) -> RenderableType:
 
 
 def _priorities(run: Report, width: int) -> RenderableType:
-    numbers = ("started", "half", "95 %", "99 %", "longest")
+    numbers = ("jobs", "half", "95 %", "99 %", "longest")
     made = table("priority", *numbers, right=numbers)
     made.width = min(width, 84)
     found = [

@@ -135,7 +135,7 @@ def _wait_cells(waits: Waits, most: float) -> tuple[str, ...]:
 def _tenants(run: Report) -> str:
     by_wait = sorted(run.tenants, key=lambda row: -row.waits.longest_s)[:MOST_TENANTS]
     most = max((row.waits.p99_s for row in by_wait), default=0.0)
-    heads = ("tenant", "started", "median", "95 %", "longest")
+    heads = ("tenant", "jobs", "median", "95 %", "longest")
     shown = [
         (row.name or "-", *_wait_cells(row.waits, most))
         for row in sorted(by_wait, key=lambda row: row.name)
@@ -147,7 +147,7 @@ def _tenants(run: Report) -> str:
 
 def _priorities(run: Report) -> str:
     most = max((row.waits.p99_s for row in run.priorities), default=0.0)
-    heads = ("priority", "started", "median", "95 %", "longest")
+    heads = ("priority", "jobs", "median", "95 %", "longest")
     return _table(
         heads, ((str(row.priority), *_wait_cells(row.waits, most)) for row in run.priorities),
         bar=True,

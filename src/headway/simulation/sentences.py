@@ -72,7 +72,7 @@ def occupancy(gate: GateRow) -> str:
 def waits(report: Report) -> str:
     all_ = report.waits
     if not all_.many:
-        return "Nothing started."
+        return "Nothing had to wait."
     return (
         f"Half waited {duration(all_.p50_s)} or less, 95 % {duration(all_.p95_s)} or less; "
         f"the longest wait was {duration(all_.longest_s)}."
