@@ -166,9 +166,11 @@ TARGETS = (
         b'[server]\nport = 8000\nallowed_hosts = ["a"]\n[channel.a]\nmodel = "m"\nbase_url = '
         b'"https://a.example/v1"\n[media]\nworkers = 1\n[lane.a]\nlimit = 1\n',
         b"channel = 1\n", b"[channel]\na = 1\n", b"media = 1\n", b"server = 1", b"\xff",
-        b"[server]\nmax_body = inf\n")),
+        b"[server]\nmax_body = inf\n", b"[feeds]\nparsers = inf\n[alerts]\nper_minute = inf\n",
+        b"[alerts]\nkinds = [1]\nsecret = 0x" + b"f" * 6_000, b"feeds = " + b"[" * 3_000)),
     Target("environment", in_text(reading.environment), seeds=(
-        b"PORT=80\nMAX_BODY=inf\nMEDIA_ON=1\nLANE__a__limit=4\nUPSTREAM__b__every=2s",)),
+        b"PORT=80\nMAX_BODY=inf\nMEDIA_ON=1\nLANE__a__limit=4\nUPSTREAM__b__every=2s",
+        b"FEEDS_PARSERS=inf\nALERTS_PER_MINUTE=1e9\nALERTS_URL=https://a.example/x, ,y")),
     Target("fairqueue-config", reading.fairqueue_config, (BadSettings, ValueError), seeds=(
         b'{"listen": ":8080", "auth": {"enabled": true, "token": "t"}, "fairQueue": {"maxSlotPer'
         b'Host": 3, "profiles": {"*.example": {"maxSlotPerIp": 1}}, "cleanup": {}}}',),

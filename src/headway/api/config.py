@@ -5,13 +5,13 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from headway.api.fairqueue.config import is_fairqueue_config, load
+from headway.api.settings_table import SettingsTable
 from headway.engine.engine import LEADER_LEASE_S
 from headway.errors import BadSettings
 from headway.net.addresses import Allowed
@@ -131,50 +131,30 @@ def _host_of(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].partition(":")[0]
 
 
+SETTINGS = SettingsTable("server", PREFIX, Config())
+
+
 def read(file: str | None, environment: Mapping[str, str] = os.environ, **said: Any) -> Config:
     """`said` is what the command line names; None: it does not."""
-    known = {field.name: field.type for field in fields(Config)}
-    config = Config()
-    for source, values in (
-        (file or "", _from_file(file, known)),
-        ("the environment", _from_environment(environment, known)),
-        ("the command line", {name: value for name, value in said.items() if value is not None}),
-    ):
-        try:
-            config = replace(config, **{n: _typed(n, v) for n, v in values.items()})
-        except (TypeError, ValueError) as error:
-            raise BadSettings(f"{source}: {error}") from None
-    config.check()
-    return config
+    named = {
+        name: SETTINGS.typed(name, value, f"{name} on the command line")
+        for name, value in said.items()
+        if value is not None
+    }
+    return SETTINGS.filled(_from_file(file) | SETTINGS.in_environment(environment) | named)
 
 
 def said_by(name: str, file: str | None, environment: Mapping[str, str]) -> str:
     """Which layer a setting comes from that the command line cannot name."""
     if PREFIX + name.upper() in environment:
         return "environment"
-    known = {field.name: field.type for field in fields(Config)}
-    return "file" if name in _from_file(file, known) else "code"
+    return "file" if name in _from_file(file) else "code"
 
 
-def _from_file(file: str | None, known: Mapping[str, Any]) -> dict[str, Any]:
-    if file is None:
-        return {}
-    if is_fairqueue_config(file):
+def _from_file(file: str | None) -> dict[str, Any]:
+    if file is not None and is_fairqueue_config(file):
         return _from_fairqueue(file)
-    try:
-        tables = tomllib.loads(Path(file).read_text("utf-8"))
-    except OSError as error:
-        raise BadSettings(f"{file} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadSettings(f"{file} is not a TOML file: {error}") from error
-    values = tables.get("server", {})
-    if not isinstance(values, dict):
-        raise BadSettings(f"[server] in {file} is a table of settings")
-    unknown = set(values) - set(known)
-    if unknown:
-        raise BadSettings(f"[server] in {file} has {', '.join(sorted(unknown))}; "
-                          f"known are {', '.join(known)}")  # fmt: skip
-    return dict(values)
+    return SETTINGS.in_file(file)
 
 
 def _from_fairqueue(file: str) -> dict[str, Any]:
@@ -182,27 +162,3 @@ def _from_fairqueue(file: str) -> dict[str, Any]:
     found = load(file)
     said = {"host": found.host, "port": found.port, "log_level": found.log_level, "dsn": found.dsn}
     return {"fairqueue": file, **{name: value for name, value in said.items() if value is not None}}
-
-
-def _from_environment(environment: Mapping[str, str], known: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: environment[variable]
-        for name in known
-        if (variable := PREFIX + name.upper()) in environment
-    }
-
-
-def _typed(name: str, value: Any) -> Any:
-    """Text from the environment as what the setting is."""
-    default = getattr(Config(), name)
-    if isinstance(default, tuple):
-        parts = value.split(",") if isinstance(value, str) else value
-        return tuple(str(part).strip() for part in parts if str(part).strip())
-    if isinstance(default, str):
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is text, not {value!r}")
-        return value
-    try:
-        return type(default)(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ValueError(f"{name} is a number, not {value!r}") from None

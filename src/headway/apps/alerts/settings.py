@@ -5,14 +5,12 @@ environment, which goes before it.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
-from typing import Any
 
 from headway.api.attention import ORDER, Level
+from headway.api.settings_table import SettingsTable
 from headway.core.recurrence import duration_s
 from headway.errors import BadSettings
 from headway.net.addresses import Allowed
@@ -84,47 +82,16 @@ class AlertSettings:
             raise BadSettings(f"secret of [alerts] cannot be used: {error}") from None
 
 
+SETTINGS = SettingsTable(TABLE, PREFIX, AlertSettings())
+
+
 def alert_settings(
     file: str | None, environment: Mapping[str, str] = os.environ
 ) -> AlertSettings:  # fmt: skip
-    known = {field.name for field in fields(AlertSettings)}
-    said = _from_file(file)
-    unknown = sorted(set(said) - known)
-    if unknown:
-        raise BadSettings(
-            f"[alerts] has no {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-        )
-    said |= {name: environment[PREFIX + name.upper()] for name in known
-             if PREFIX + name.upper() in environment}  # fmt: skip
-    settings = AlertSettings()
-    for name, value in said.items():
-        settings = replace(settings, **{name: _typed(name, value)})
-    settings.check()
+    settings = SETTINGS.read(file, environment)
     SECRETS.add(settings.secret)
     for url in settings.url:  # a token may be in it; a short word would be hidden everywhere
         path = url.partition("://")[2].partition("/")[2]
         if len(path) >= LONG:
             SECRETS.add(path)
     return settings
-
-
-def _from_file(file: str | None) -> dict[str, Any]:
-    if file is None:
-        return {}
-    try:
-        return dict(tomllib.loads(Path(file).read_text("utf-8")).get(TABLE, {}))
-    except (OSError, tomllib.TOMLDecodeError, TypeError, ValueError) as error:
-        raise BadSettings(f"[alerts] in {file} cannot be read: {error}") from error
-
-
-def _typed(name: str, value: Any) -> Any:
-    default = getattr(AlertSettings(), name)
-    if isinstance(default, tuple):
-        parts = value.split(",") if isinstance(value, str) else value
-        if not isinstance(parts, list) or not all(isinstance(each, str) for each in parts):
-            raise BadSettings(f"{name} of [alerts] is text, or a list of it")
-        return tuple(each.strip() for each in parts if each.strip())
-    try:
-        return type(default)(value)
-    except (TypeError, ValueError):
-        raise BadSettings(f"{name} of [alerts] is a number, not {value!r}") from None

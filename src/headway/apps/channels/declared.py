@@ -7,13 +7,12 @@ The key is named by the environment variable that holds it (`api_key_env`), or s
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from headway.api.settings_table import tables_in
 from headway.apps.channels.channel import Channel
 from headway.errors import BadSettings
 
@@ -26,10 +25,7 @@ def declared_channels(file: str | None, environment: Mapping[str, str] = os.envi
     """What the file says; what is wrong in it is said with the name of the channel."""
     if file is None:
         return []
-    try:
-        tables = tomllib.loads(Path(file).read_text("utf-8")).get(TABLE, {})
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadSettings(f"the channels in {file} cannot be read: {error}") from error
+    tables = tables_in(file).get(TABLE, {})
     if not isinstance(tables, dict):
         raise BadSettings(f"channel in {file} is a table for each channel: [channel.NAME]")
     found: Declared = []

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
+from headway.api.settings_table import SettingsTable
 from headway.apps.feeds.fetching_answers import Introduction
 from headway.errors import BadSettings
 
@@ -37,31 +35,10 @@ class FeedSettings:
             raise BadSettings("keep_days of [feeds] is a number of days; 0 keeps all for ever")
 
 
+SETTINGS = SettingsTable(TABLE, PREFIX, FeedSettings())
+
+
 def feed_settings(
     file: str | None, environment: Mapping[str, str] = os.environ
 ) -> FeedSettings:  # fmt: skip
-    """The environment goes before the file."""
-    known = {field.name for field in fields(FeedSettings)}
-    said: dict[str, Any] = {}
-    if file is not None:
-        try:
-            said = dict(tomllib.loads(Path(file).read_text("utf-8")).get(TABLE, {}))
-        except (OSError, tomllib.TOMLDecodeError, TypeError, ValueError) as error:
-            raise BadSettings(f"[feeds] in {file} cannot be read: {error}") from error
-    unknown = sorted(set(said) - known)
-    if unknown:
-        raise BadSettings(
-            f"[feeds] has no {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-        )
-    for name in known:
-        if PREFIX + name.upper() in environment:
-            said[name] = environment[PREFIX + name.upper()]
-    settings = FeedSettings()
-    for name, value in said.items():
-        kind = type(getattr(settings, name))
-        try:
-            settings = replace(settings, **{name: kind(value)})
-        except (TypeError, ValueError):
-            raise BadSettings(f"{name} of [feeds] is a {kind.__name__}, not {value!r}") from None
-    settings.check()
-    return settings
+    return SETTINGS.read(file, environment)

@@ -5,13 +5,12 @@ environment, and the variables that its predecessors had.
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
+from headway.api.settings_table import SettingsTable
 from headway.errors import BadSettings
 
 TABLE = "media"
@@ -72,46 +71,24 @@ class MediaSettings:
                 raise BadSettings(f"{field.name} of [media] must be {bound} or more, not {value!r}")
 
 
+def _on(value: Any) -> str:
+    """Words for yes and no that other programs take, besides our own."""
+    said = str(value).lower()
+    return {"true": "yes", "1": "yes", "false": "no", "0": "no"}.get(said, str(value))
+
+
+SETTINGS = SettingsTable(TABLE, PREFIX, MediaSettings(), own={"on": _on})
+
+
 def media_settings(
     file: str | None, environment: Mapping[str, str] = os.environ
 ) -> MediaSettings:  # fmt: skip
-    """The environment goes before the file."""
-    known = {field.name for field in fields(MediaSettings)}
-    said = _from_file(file)
-    unknown = sorted(set(said) - known)
-    if unknown:
-        raise BadSettings(
-            f"[media] has no {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-        )
-    for variable, name in KNOWN_AS.items():
-        if environment.get(variable):
-            said[name] = environment[variable]
-    for name in known:
-        if PREFIX + name.upper() in environment:
-            said[name] = environment[PREFIX + name.upper()]
-    settings = MediaSettings()
-    for name, value in said.items():
-        settings = replace(settings, **{name: _typed(name, value)})
-    settings.check()
-    return settings
-
-
-def _from_file(file: str | None) -> dict[str, Any]:
-    if file is None:
-        return {}
-    try:
-        return dict(tomllib.loads(Path(file).read_text("utf-8")).get(TABLE, {}))
-    except (OSError, TypeError, ValueError, RecursionError) as error:
-        raise BadSettings(f"[media] in {file} cannot be read: {error}") from error
-
-
-def _typed(name: str, value: Any) -> Any:
-    kind = type(getattr(MediaSettings(), name))
-    if name == "on" and isinstance(value, bool):
-        return "yes" if value else "no"
-    if name == "on" and str(value).lower() in ("true", "1", "false", "0"):
-        return "yes" if str(value).lower() in ("true", "1") else "no"
-    try:
-        return kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise BadSettings(f"{name} of [media] is a {kind.__name__}, not {value!r}") from None
+    """The environment goes before the file, and our own variables before those of others."""
+    from_others = {
+        name: SETTINGS.typed(name, environment[variable], variable)
+        for variable, name in KNOWN_AS.items()
+        if environment.get(variable)
+    }
+    return SETTINGS.filled(
+        SETTINGS.in_file(file) | from_others | SETTINGS.in_environment(environment)
+    )
