@@ -24,36 +24,32 @@ from headway.core.classify import (
 
 NOW = 784_111_717.0  # Sun, 06 Nov 1994 08:48:37 GMT, a minute before the dates below
 
-FATAL = [400, 404, 410, 402, 405, 408, 409, 418, 422, 451, 499]
+FATAL = [400, 401, 403, 404, 410, 402, 405, 408, 409, 418, 422, 451, 499]
 UNWELL = [500, 502, 504, 501, 505, 507, 520, 599]
 
 
 # --- the table
 
 
-def test_429_is_pushback_that_teaches_and_cools() -> None:
-    assert classify_status(429, retry_after_s=30) == Answer(
-        Meaning.PUSHBACK, 429, 30.0, teaches_learner=True, cools_credential=True
-    )
+def test_429_is_pushback() -> None:
+    assert classify_status(429, retry_after_s=30) == Answer(Meaning.PUSHBACK, 429, 30.0)
     assert classify_status(429).retry_after_s is None
 
 
 @pytest.mark.parametrize("retry_after_s", [None, 0.0, 30.0, 3600.0])
 def test_any_503_is_pushback_that_counts_for_the_breaker(retry_after_s: float | None) -> None:
-    assert classify_status(503, retry_after_s=retry_after_s, credential_in_use=True) == Answer(
+    assert classify_status(503, retry_after_s=retry_after_s) == Answer(
         Meaning.PUSHBACK, 503, retry_after_s, counts_for_breaker=True
     )
 
 
 def test_412_is_a_ban() -> None:
-    assert classify_status(412) == Answer(Meaning.BAN, 412, cools_credential=True)
+    assert classify_status(412) == Answer(Meaning.BAN, 412)
 
 
 def test_a_long_retry_after_is_a_ban() -> None:
-    banned = Answer(Meaning.BAN, 429, 300.0, cools_credential=True)
-    assert classify_status(429, retry_after_s=300) == banned
+    assert classify_status(429, retry_after_s=300) == Answer(Meaning.BAN, 429, 300.0)
     assert classify_status(429, retry_after_s=299.9).meaning is Meaning.PUSHBACK
-    assert classify_status(429, retry_after_s=60, long_retry_after_s=60).meaning is Meaning.BAN
 
 
 @pytest.mark.parametrize("status", UNWELL)
@@ -61,17 +57,9 @@ def test_a_server_error_is_retried_and_counts_for_the_breaker(status: int) -> No
     assert classify_status(status) == Answer(Meaning.RETRY, status, counts_for_breaker=True)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_refusal_is_fatal_unless_a_credential_can_be_blamed(status: int) -> None:
-    assert classify_status(status) == Answer(Meaning.FATAL, status)
-    assert classify_status(status, credential_in_use=True) == Answer(
-        Meaning.CREDENTIAL, status, strikes_credential=True
-    )
-
-
 @pytest.mark.parametrize("status", FATAL)
-def test_other_client_errors_are_fatal(status: int) -> None:
-    assert classify_status(status, credential_in_use=True) == Answer(Meaning.FATAL, status)
+def test_refusals_and_other_client_errors_are_fatal(status: int) -> None:
+    assert classify_status(status) == Answer(Meaning.FATAL, status)
 
 
 @pytest.mark.parametrize("status", [200, 201, 204, 206, 301, 304, 307])
@@ -84,47 +72,18 @@ def test_a_status_nobody_knows_is_retried(status: int) -> None:
     assert classify_status(status).meaning is Meaning.RETRY
 
 
-def test_an_app_may_override_a_row() -> None:
-    rules = {403: Meaning.BAN, 404: Meaning.RETRY, 529: Meaning.PUSHBACK, 503: Meaning.FATAL}
-    assert classify_status(403, rules=rules) == Answer(Meaning.BAN, 403, cools_credential=True)
-    assert classify_status(404, rules=rules) == Answer(Meaning.RETRY, 404, counts_for_breaker=True)
-    assert classify_status(529, rules=rules).teaches_learner
-    assert classify_status(529, rules=rules, retry_after_s=900).meaning is Meaning.BAN
-    assert classify_status(503, rules=rules) == Answer(Meaning.FATAL, 503)
-    assert classify_status(410, rules=rules) == classify_status(410)
-
-
-@given(st.integers(-1000, 1999), st.booleans())
-def test_a_rule_that_repeats_the_table_changes_nothing(status: int, in_use: bool) -> None:
-    plain = classify_status(status, credential_in_use=in_use)
-    assert classify_status(status, credential_in_use=in_use, rules=STATUS_MEANINGS) == plain
-
-
-@given(
-    st.integers(-1000, 1999),
-    st.none() | st.floats(),
-    st.booleans(),
-    st.dictionaries(st.integers(400, 599), st.sampled_from(Meaning)),
-)
-def test_every_status_has_a_sensible_answer(
-    status: int, retry_after_s: float | None, in_use: bool, rules: dict[int, Meaning]
-) -> None:
-    answer = classify_status(
-        status, retry_after_s=retry_after_s, credential_in_use=in_use, rules=rules
-    )
+@given(st.integers(-1000, 1999), st.none() | st.floats())
+def test_every_status_has_a_sensible_answer(status: int, retry_after_s: float | None) -> None:
+    answer = classify_status(status, retry_after_s=retry_after_s)
     assert answer.status == status
     assert answer.retry_after_s is None or 0 <= answer.retry_after_s <= MAX_RETRY_AFTER_S
-    assert answer.strikes_credential == (answer.meaning is Meaning.CREDENTIAL)
-    assert in_use or answer.meaning is not Meaning.CREDENTIAL
-    if answer.teaches_learner:
-        assert answer.meaning is Meaning.PUSHBACK
     if answer.meaning in (Meaning.OK, Meaning.FATAL):
         assert answer == Answer(answer.meaning, status, answer.retry_after_s)
 
 
 def test_the_tables_cannot_be_changed_by_accident() -> None:
     with pytest.raises(TypeError):
-        STATUS_MEANINGS[503] = Meaning.FATAL  # type: ignore[index]
+        STATUS_MEANINGS[429] = Meaning.FATAL  # type: ignore[index]
 
 
 # --- exceptions
@@ -223,15 +182,6 @@ def test_an_exception_that_carries_a_status_means_what_the_status_means() -> Non
     assert classify_exception(gone) == classify_status(410)
 
 
-def test_the_callers_rules_hold_for_exceptions_too() -> None:
-    refused = StatusError("", 403)
-    assert classify_exception(refused).meaning is Meaning.FATAL
-    assert classify_exception(refused, credential_in_use=True).meaning is Meaning.CREDENTIAL
-    assert classify_exception(refused, rules={403: Meaning.BAN}).meaning is Meaning.BAN
-    slow = StatusError("", 429, 20)
-    assert classify_exception(slow, long_retry_after_s=10).meaning is Meaning.BAN
-
-
 @pytest.mark.parametrize("status", [200, 204, 302])
 def test_an_exception_after_a_good_answer_is_never_ok(status: int) -> None:
     assert classify_exception(ResponseError(Response(status))) == Answer(Meaning.RETRY, status)
@@ -263,7 +213,7 @@ def test_an_app_may_give_its_exceptions_a_meaning() -> None:
     assert classify_exception(BadPayloadError(), types=types) == Answer(Meaning.FATAL)
     assert classify_exception(ValueError(), types=types).meaning is Meaning.RETRY
     assert classify_exception(StatusError("", 404, 5), types=types) == Answer(
-        Meaning.PUSHBACK, 404, 5.0, teaches_learner=True, cools_credential=True
+        Meaning.PUSHBACK, 404, 5.0
     )
 
 
@@ -352,11 +302,6 @@ def test_an_answer_becomes_the_outcome_of_an_attempt(
     assert (outcome.kind, outcome.fatal, outcome.upstream_fault) == (kind, fatal, fault)
     assert outcome.status == status
     assert outcome.ban == (status == 412)
-
-
-def test_a_refused_credential_is_tried_again_with_another() -> None:
-    outcome = outcome_of(classify_status(403, credential_in_use=True))
-    assert (outcome.kind, outcome.fatal) == (Kind.FAILED, False)
 
 
 def test_the_time_that_a_pushback_names_is_kept() -> None:

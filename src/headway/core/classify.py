@@ -1,8 +1,9 @@
 """What an answer means, decided by its status or the type of its exception.
 
 Never by searching text: a page that said "unavailable" once condemned a video for good. Nothing
-here acts on a meaning; closing upstreams, cooling credentials and retrying are done elsewhere.
-Each table is data, and a caller may override a row.
+here acts on a meaning: closing upstreams and retrying are done elsewhere. Each table is data; what
+a job's own exceptions mean is said with `meanings=`. A refusal (401, 403) is fatal: whoever can go
+on with another credential, as the archive can, has rules of its own for that.
 """
 
 from __future__ import annotations
@@ -32,32 +33,27 @@ class Meaning(StrEnum):
     BAN = "ban"  # pushback that closes the upstream for minutes
     RETRY = "retry"  # failed, but may work next time
     FATAL = "fatal"  # will not work however often it is tried
-    CREDENTIAL = "credential"  # refused: try another credential, or fatal if none was in use
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A meaning and what follows from it for the learner, the breaker and the credential."""
+    """A meaning, and whether the upstream is to blame."""
 
     meaning: Meaning
     status: int | None = None
     retry_after_s: float | None = None
-    teaches_learner: bool = False
     counts_for_breaker: bool = False
-    cools_credential: bool = False
-    strikes_credential: bool = False
 
 
-STATUS_MEANINGS: Mapping[int, Meaning] = MappingProxyType(
+STATUS_MEANINGS: Mapping[int, Meaning] = MappingProxyType(  # 503: see _UNAVAILABLE
     {
         429: Meaning.PUSHBACK,
-        503: Meaning.PUSHBACK,
         412: Meaning.BAN,
         500: Meaning.RETRY,
         502: Meaning.RETRY,
         504: Meaning.RETRY,
-        401: Meaning.CREDENTIAL,
-        403: Meaning.CREDENTIAL,
+        401: Meaning.FATAL,
+        403: Meaning.FATAL,
         400: Meaning.FATAL,
         404: Meaning.FATAL,
         410: Meaning.FATAL,
@@ -91,43 +87,29 @@ ERRNO_MEANINGS: Mapping[int, Meaning] = MappingProxyType(
 
 _ANSWERS = {
     Meaning.OK: Answer(Meaning.OK),
-    Meaning.PUSHBACK: Answer(Meaning.PUSHBACK, teaches_learner=True, cools_credential=True),
-    Meaning.BAN: Answer(Meaning.BAN, cools_credential=True),
+    Meaning.PUSHBACK: Answer(Meaning.PUSHBACK),
+    Meaning.BAN: Answer(Meaning.BAN),
     Meaning.RETRY: Answer(Meaning.RETRY, counts_for_breaker=True),
     Meaning.FATAL: Answer(Meaning.FATAL),
-    Meaning.CREDENTIAL: Answer(Meaning.CREDENTIAL, strikes_credential=True),
 }
 
-# Any 503, however long its Retry-After: the upstream is unwell rather than strict, so no limit is
-# learned, and no credential is to blame.
+# Any 503, however long its Retry-After: the upstream is unwell rather than strict.
 _UNAVAILABLE = Answer(Meaning.PUSHBACK, counts_for_breaker=True)
 
 # Most likely a fault in our own code, which must not close an upstream that is well.
 _UNKNOWN_EXCEPTION = Answer(Meaning.RETRY)
 
 
-def classify_status(
-    status: int,
-    *,
-    retry_after_s: float | None = None,
-    credential_in_use: bool = False,
-    rules: Mapping[int, Meaning] | None = None,
-    long_retry_after_s: float = LONG_RETRY_AFTER_S,
-) -> Answer:
-    """What an HTTP status means. `rules` names another meaning for single statuses."""
-    meaning = (rules or {}).get(status) or _usual_meaning(status)
-    if status == 503 and meaning is Meaning.PUSHBACK:
+def classify_status(status: int, *, retry_after_s: float | None = None) -> Answer:
+    """What an HTTP status means."""
+    if status == 503:
         return _filled(_UNAVAILABLE, status, retry_after_s)
-    return _answer(meaning, status, retry_after_s, credential_in_use, long_retry_after_s)
+    usual = _HUNDRED_MEANINGS.get(status // 100, Meaning.RETRY)
+    return _answer(STATUS_MEANINGS.get(status, usual), status, retry_after_s)
 
 
 def classify_exception(
-    exc: BaseException,
-    *,
-    credential_in_use: bool = False,
-    rules: Mapping[int, Meaning] | None = None,
-    types: Mapping[type[BaseException], Meaning] | None = None,
-    long_retry_after_s: float = LONG_RETRY_AFTER_S,
+    exc: BaseException, *, types: Mapping[type[BaseException], Meaning] | None = None
 ) -> Answer:
     """What an exception means: by the app's own `types`, else by the status it carries, else by
     its type. An exception that nobody knows may be retried and blames no upstream.
@@ -136,20 +118,14 @@ def classify_exception(
     status = _carried_status(exc)
     meaning = _by_type(exc, types or {})
     if meaning is None and status is not None:
-        answer = classify_status(
-            status,
-            retry_after_s=retry_after_s,
-            credential_in_use=credential_in_use,
-            rules=rules,
-            long_retry_after_s=long_retry_after_s,
-        )
+        answer = classify_status(status, retry_after_s=retry_after_s)
         # Something went wrong after a good answer came, so the status does not explain it.
         if answer.meaning is not Meaning.OK:
             return answer
     meaning = meaning or _by_type(exc, EXCEPTION_MEANINGS) or _by_errno(exc)
     if meaning is None:
         return _filled(_UNKNOWN_EXCEPTION, status, retry_after_s)
-    return _answer(meaning, status, retry_after_s, credential_in_use, long_retry_after_s)
+    return _answer(meaning, status, retry_after_s)
 
 
 def parse_retry_after(value: str, now: float) -> float | None:
@@ -171,23 +147,10 @@ def parse_retry_after(value: str, now: float) -> float | None:
     return _waitable(moment.timestamp() - now)
 
 
-def _usual_meaning(status: int) -> Meaning:
-    usual = _HUNDRED_MEANINGS.get(status // 100, Meaning.RETRY)
-    return STATUS_MEANINGS.get(status, usual)
-
-
-def _answer(
-    meaning: Meaning,
-    status: int | None,
-    retry_after_s: float | None,
-    credential_in_use: bool,
-    long_retry_after_s: float,
-) -> Answer:
+def _answer(meaning: Meaning, status: int | None, retry_after_s: float | None) -> Answer:
     wait_s = _waitable(retry_after_s)
-    if meaning is Meaning.PUSHBACK and wait_s is not None and wait_s >= long_retry_after_s:
+    if meaning is Meaning.PUSHBACK and wait_s is not None and wait_s >= LONG_RETRY_AFTER_S:
         meaning = Meaning.BAN
-    if meaning is Meaning.CREDENTIAL and not credential_in_use:
-        meaning = Meaning.FATAL
     return _filled(_ANSWERS[meaning], status, wait_s)
 
 
@@ -255,5 +218,5 @@ def outcome_of(answer: Answer, *, error: str = "", scope: Scope = Scope.UPSTREAM
             )
         case Meaning.FATAL:
             return Outcome.failed(error, fatal=True, status=answer.status)
-        case Meaning.RETRY | Meaning.CREDENTIAL:
+        case Meaning.RETRY:
             return Outcome.failed(error, status=answer.status, upstream_fault=fault)
