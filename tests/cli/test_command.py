@@ -148,6 +148,21 @@ def test_the_commands_are_those_that_people_have_in_their_scripts() -> None:
     assert found == {tuple(path.split()): set(names.split()) for path, names in COMMANDS.items()}
 
 
+LISTING = ("keys", "slot", "learned", "alerts", "channels", "budgets", "feeds", "feeds rules",
+           "archive", "archive accounts")  # fmt: skip
+
+
+@pytest.mark.parametrize("group", LISTING)
+def test_a_group_without_a_command_lists_and_takes_options_behind_a_command(
+    direct: Cli, group: str
+) -> None:
+    words = group.split()
+    assert direct(*words).out == direct(*words, "ls").out
+    said = direct(*words, "--json", "ls")
+    assert said.code == 2
+    assert f"`headway {group} ls …`" in said.err
+
+
 def test_the_shell_completes_states() -> None:
     result = run(
         INSTALLED,

@@ -25,7 +25,7 @@ def list_(call: Call) -> None:
     call.out.show(call.client.get("/api/alerts"), _layout)
 
 
-lists_by_default(app, list_, "headway alerts ls --json")
+lists_by_default(app, list_)
 
 
 def _layout(answer: dict[str, Any]) -> RenderableType:

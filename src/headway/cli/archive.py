@@ -50,8 +50,7 @@ def list_(
     )
 
 
-app.command("list")(list_)
-lists_by_default(app, list_, "headway archive list …")
+lists_by_default(app, list_)
 
 
 @app.command("show")

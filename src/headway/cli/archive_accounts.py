@@ -55,8 +55,7 @@ def list_accounts(
     call.out.show(answer, lambda found: account_table(found, width))
 
 
-accounts.command("list")(list_accounts)
-lists_by_default(accounts, list_accounts, "headway archive accounts list …")
+lists_by_default(accounts, list_accounts)
 
 
 @accounts.command("show")

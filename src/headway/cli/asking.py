@@ -116,19 +116,30 @@ def _typed(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def lists_by_default(app: typer.Typer, list_: Callable[..., Any], example: str) -> None:
+def named(
+    app: typer.Typer, name: str, other: str, *, help: str | None = None
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command by the name that is shown, and by another that people type as well."""
+
+    def add(command: Callable[..., None]) -> Callable[..., None]:
+        app.command(other, help=f"The same as `{name}`.", hidden=True)(command)
+        return app.command(name, help=help)(command)
+
+    return add
+
+
+def lists_by_default(app: typer.Typer, list_: Callable[..., None]) -> None:
     """A group without a command lists what there is; its options go behind a command."""
 
     def by_default(context: typer.Context, **said: Any) -> None:
         if context.invoked_subcommand is None:
             list_(context, **said)
-            return
-        for name in said:
-            source = context.get_parameter_source(name)
-            if source is not None and source.name == "COMMANDLINE":
-                raise typer.BadParameter(f"options go behind the command: `{example}`")
+        elif any(_typed(context, name) for name in said):
+            raise typer.BadParameter(
+                f"options go behind the command: `{context.command_path} ls …`"
+            )
 
     by_default.__signature__ = list_.__signature__  # type: ignore[attr-defined]
     by_default.__annotations__ = list_.__annotations__
     app.callback(invoke_without_command=True)(by_default)
-    app.command("ls", help="The same.", hidden=True)(list_)  # as other groups call it
+    named(app, "ls", "list")(list_)

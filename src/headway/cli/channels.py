@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from getpass import getpass
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, lists_by_default
 from headway.cli.client import CommandFailed, part
 from headway.cli.printing import facts, number, plain, rows, table
 from headway.cli.times import ago, at_and_ago
@@ -41,26 +41,6 @@ KeyStdin = Annotated[
 ]
 
 
-def _lists(group: typer.Typer, list_: Callable[..., None]) -> None:
-    """What the name of a group alone does; also `ls`, as other groups call it."""
-
-    def by_default(context: typer.Context, **said: Any) -> None:
-        if context.invoked_subcommand is None:
-            list_(context, **said)
-            return
-        for name in said:
-            source = context.get_parameter_source(name)
-            if source is not None and source.name == "COMMANDLINE":
-                raise typer.BadParameter(
-                    f"options go behind the command: `headway {group.info.name} ls …`"
-                )
-
-    by_default.__signature__ = list_.__signature__  # type: ignore[attr-defined]
-    by_default.__annotations__ = list_.__annotations__
-    group.callback(invoke_without_command=True)(by_default)
-    group.command("ls", help="The same.", hidden=True)(list_)
-
-
 # ---------------------------------------------------------------------- channels
 
 
@@ -70,7 +50,7 @@ def list_channels(call: Call) -> None:
     call.out.show(call.client.get("/api/channels"), channel_table)
 
 
-_lists(app, list_channels)
+lists_by_default(app, list_channels)
 
 
 @app.command("show")
@@ -194,7 +174,7 @@ def list_budgets(call: Call) -> None:
     call.out.show(call.client.get("/api/budgets"), budget_table)
 
 
-_lists(budgets, list_budgets)
+lists_by_default(budgets, list_budgets)
 
 TenantName = Annotated[
     str, typer.Argument(metavar="TENANT", help="Whose; - for calls that have no tenant.")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import feed_layouts as layouts
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, lists_by_default
 from headway.cli.client import Client, Refused, part
 from headway.cli.feed_names import the_one
 from headway.cli.feeds import all_feeds, app, ids_meant, reached
@@ -75,16 +75,7 @@ def _titles(call: Call, found: list[dict[str, Any]]) -> dict[str, str]:
     return {each["id"]: each["title"] for each in all_feeds(reached(call))}
 
 
-def _list_by_default(context: typer.Context, **said: Any) -> None:
-    if context.invoked_subcommand is None:
-        list_(context, **said)
-
-
-_list_by_default.__signature__ = list_.__signature__  # type: ignore[attr-defined]
-_list_by_default.__annotations__ = list_.__annotations__
-rules.callback(invoke_without_command=True)(_list_by_default)
-rules.command("list")(list_)
-rules.command("ls", help="The same.", hidden=True)(list_)
+lists_by_default(rules, list_)
 
 
 @rules.command("try")

@@ -117,8 +117,7 @@ def list_(
     )
 
 
-app.command("list")(list_)
-lists_by_default(app, list_, "headway feeds list …")
+lists_by_default(app, list_)
 
 
 @app.command("show")

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from rich.console import RenderableType
 
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, lists_by_default
 from headway.cli.client import CommandFailed, Refused
 from headway.cli.exporting import counting
 from headway.cli.printing import count, plain, rows, table, word
@@ -16,17 +16,16 @@ from headway.net import sealing
 STYLES = {"seals": "green", "opens": "yellow", "missing": "bold red"}
 AT_ONCE = 500
 
-app = typer.Typer(name="keys", no_args_is_help=True, help="Keys that seal stored secrets.")
+app = typer.Typer(name="keys", help="Keys that seal stored secrets.")
 
 
-@app.command("list")
 @asks
 def list_(call: Call) -> None:
     """Which keys there are, and how many stored secrets need each. Only ids are shown."""
     call.out.show(call.client.get("/api/keys"), _layout)
 
 
-app.command("ls", help="The same.", hidden=True)(list_)
+lists_by_default(app, list_)
 
 
 def _layout(answer: dict[str, Any]) -> RenderableType:

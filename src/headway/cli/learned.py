@@ -30,7 +30,7 @@ def list_(call: Call) -> None:
     call.out.show(call.client.get("/api/learned"), learned_table)
 
 
-lists_by_default(app, list_, "headway learned show NAME …")
+lists_by_default(app, list_)
 
 
 @app.command("show")

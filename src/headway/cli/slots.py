@@ -8,12 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import slot_layouts, words
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, lists_by_default
 from headway.cli.times import seconds_of
 
-app = typer.Typer(
-    name="slot", no_args_is_help=True, help="Run commands under slots, and see who holds them."
-)
+app = typer.Typer(name="slot", help="Run commands under slots, and see who holds them.")
 
 STATES = ("waiting", "granted", "reclaimed")
 
@@ -122,8 +120,7 @@ def list_(
     call.out.show(answer, lambda each: slot_layouts.slot_table(each, call.out.console.width))
 
 
-app.command("list")(list_)
-app.command("ls", hidden=True)(list_)  # as other groups call it
+lists_by_default(app, list_)
 
 
 @app.command("show")
