@@ -96,7 +96,7 @@ def test_a_list_is_subscribed_to_with_all_that_is_wanted_of_it(cli: Cli) -> None
         "--max-length", "2h", "--min-views", "1,000", "--template", "{uploader}/{title}",
         "--nfo", "episode", "--no-download",
     )  # fmt: skip
-    (found,) = cli.json("archive", "list")["items"]
+    (found,) = cli.json("archive", "ls")["items"]
     said_of_it = "its list is being read, nothing is downloaded by itself\n"
     assert said.out == f"Harbour talks is added as {found['id']}: {said_of_it}"
     filters = found["filters"]
@@ -141,16 +141,16 @@ def test_whoever_removes_is_asked_first(
 ) -> None:
     made = add(cli, "--title", "Mine")
     desk.put_items(who, made["id"], {"state": "done", "size_bytes": 2_500_000})
-    said = cli.refuses("archive", "remove", "mine")
+    said = cli.refuses("archive", "rm", "mine")
     assert said == "this would remove Mine and keep its files; say --yes"
-    said = cli.refuses("archive", "remove", "mine", "--files")
+    said = cli.refuses("archive", "rm", "mine", "--files")
     assert said == "this would remove Mine and delete 1 video (2.5 MB); say --yes"
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
-    assert cli.refuses("archive", "remove", "mine") == "nothing was done"
-    said = cli("archive", "remove", "mine", "--yes").out
+    assert cli.refuses("archive", "rm", "mine") == "nothing was done"
+    said = cli("archive", "rm", "mine", "--yes").out
     assert said == "Mine is removed, 1 job cancelled\n"
-    assert "there is no subscription" in cli.refuses("archive", "remove", "mine", "--yes")
+    assert "there is no subscription" in cli.refuses("archive", "rm", "mine", "--yes")
 
 
 @pytest.mark.parametrize(
@@ -374,8 +374,8 @@ def test_cookies_come_from_a_file_or_stdin_and_never_come_back(
     assert "switched off" in keeper.refuses(*who, "check", name)
     assert keeper.json(*who, "enable", name[:-1])["enabled"] is True
     assert keeper.json(*who, "show", name)["cookie_names"] == ["fresh"]
-    assert "say --yes" in keeper.refuses(*who, "remove", name)
-    said = keeper(*who, "remove", name, "--yes")
+    assert "say --yes" in keeper.refuses(*who, "rm", name)
+    said = keeper(*who, "rm", name, "--yes")
     assert said.out == f"the account {name} at videos.example is removed\n"
     assert "there is no account" in keeper.refuses(*who, "show", name)
     assert not any(SECRET in each.out + each.err for each in keeper.seen)
@@ -425,7 +425,7 @@ def test_an_account_is_checked_where_its_site_shows_who_is_logged_in(
     said = keeper("archive", "accounts", "check", name)
     assert said.code == 1
     assert "expired" in said.out
-    assert keeper("archive", "accounts", "remove", name, "--yes").code == 0
+    assert keeper("archive", "accounts", "rm", name, "--yes").code == 0
 
 
 # ---------------------------------------------------------------------- the whole
@@ -539,7 +539,7 @@ def test_the_story_of_many_is_told_on_one_line() -> None:
 
 def test_the_help_names_every_command(bare: Cli) -> None:
     said: Said = bare("archive", "--help")
-    for name in ("add", "show", "edit", "pause", "resume", "remove", "look", "count", "refresh",
+    for name in ("add", "show", "edit", "pause", "resume", "rm", "look", "count", "refresh",
                  "download", "items", "failures", "retry", "unblock", "skip", "get", "accounts",
                  "check", "status", "podcast"):  # fmt: skip
         assert f" {name} " in said.out

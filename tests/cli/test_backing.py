@@ -58,7 +58,7 @@ def test_keys_are_in_it_only_if_somebody_says_so(
     if "--dsn" in direct.options:
         pytest.skip("keys are beside the data")
     data = tmp_path / "data"
-    direct("keys", "list")
+    direct("keys", "ls")
     with_secret(data)
     [id] = Vault.at(str(data), {}).ids
     said = direct("backup", str(tmp_path / "without.headway"))
@@ -73,7 +73,7 @@ def test_keys_are_in_it_only_if_somebody_says_so(
     restored = tmp_path / "c" / sealing.FILE
     assert restored.read_text() == (data / sealing.FILE).read_text()
     assert stat.S_IMODE(restored.stat().st_mode) == 0o600
-    assert whole.json("keys", "list")["items"] == [{"id": id, "role": "seals", "secrets": 1}]
+    assert whole.json("keys", "ls")["items"] == [{"id": id, "role": "seals", "secrets": 1}]
     (tmp_path / "d").mkdir()
     (tmp_path / "d" / sealing.FILE).write_text("")
     other = Cli(capsys, ("--data", str(tmp_path / "d")))

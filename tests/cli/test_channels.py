@@ -49,9 +49,9 @@ def test_a_channel_is_added_listed_changed_and_removed(cli: Cli) -> None:
     )
     assert changed["price"] == {"input_per_1k": 0.5, "output_per_1k": 2.0, "currency": "USD"}
     assert (changed["rpm"], changed["enabled"], changed["queue_mode"]) == (None, False, "both")
-    assert cli("channels", "remove", code).out == f"channel {code} is removed\n"
+    assert cli("channels", "rm", code).out == f"channel {code} is removed\n"
     assert f"there is no channel '{code}'" in cli.refuses("channels", "show", code)
-    assert f"there is no channel '{code}'" in cli.refuses("channels", "remove", code)
+    assert f"there is no channel '{code}'" in cli.refuses("channels", "rm", code)
 
 
 def test_a_key_comes_from_a_variable_or_from_stdin(
@@ -66,7 +66,7 @@ def test_a_key_comes_from_a_variable_or_from_stdin(
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
     assert "no key came" in cli.refuses("channels", "set", code, "--key-stdin")
     assert not any(KEY in said.out + said.err for said in cli.seen)
-    cli("channels", "remove", code)
+    cli("channels", "rm", code)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_setting_that_is_not_there_is_refused_by_name(cli: Cli) -> None:
     code = add(cli)
     assert "colour" in cli.refuses("channels", "set", code, "colour=red")
     assert "rpm" in cli.refuses("channels", "set", code, "rpm=0")
-    cli("channels", "remove", code)
+    cli("channels", "rm", code)
 
 
 def test_capacity_says_what_goes_there_and_why_nothing_does(cli: Cli) -> None:
@@ -95,7 +95,7 @@ def test_capacity_says_what_goes_there_and_why_nothing_does(cli: Cli) -> None:
     else:
         assert "nothing runs while no server does" in said
     assert cli.json("channels", "capacity", code)["source"] == "open"
-    cli("channels", "remove", code)
+    cli("channels", "rm", code)
 
 
 def test_it_fits_into_80_columns(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ def test_it_fits_into_80_columns(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     code = add(cli, "price.input_per_1k=0.00025", "price.output_per_1k=0.002")
     for words in (("channels",), ("channels", "show", code), ("channels", "capacity", code)):
         assert max(map(len, cli(*words).out.splitlines())) <= 80
-    cli("channels", "remove", code)
+    cli("channels", "rm", code)
 
 
 # ---------------------------------------------------------------------- costs and budgets
@@ -140,10 +140,10 @@ def test_budgets_are_set_shown_and_removed(cli: Cli) -> None:
     assert "50.00" in said
     cli("budgets", "set", tenant, "0", "EUR", "--period", "total")
     assert "used up" in cli("budgets").out
-    cli("budgets", "remove", tenant, "--period", "total", "--currency", "EUR")
+    cli("budgets", "rm", tenant, "--period", "total", "--currency", "EUR")
     (left,) = (each for each in cli.json("budgets")["items"] if each["tenant"] == tenant)
     assert (left["amount"], left["period"]) == ("50.00", "month")
-    assert cli("budgets", "remove", tenant).code == 0
-    assert "there is no such budget" in cli.refuses("budgets", "remove", tenant)
+    assert cli("budgets", "rm", tenant).code == 0
+    assert "there is no such budget" in cli.refuses("budgets", "rm", tenant)
     assert cli.refuses("budgets", "set", tenant, "much")
     assert cli.refuses("budgets", "set", tenant, "5", "USD", "--period", "week")

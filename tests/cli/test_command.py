@@ -57,14 +57,23 @@ def run(command: list[str], *arguments: str, **more: str) -> subprocess.Complete
     )
 
 
-def every_command(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def every_command() -> Iterator[tuple[str, ...]]:
     """The words that lead to each command."""
-    group = typer.main.get_command(app) if group is None else group
+    for path, group in every_group():
+        for name, command in group.commands.items():
+            if not hasattr(command, "commands"):
+                yield (*path, name)
+
+
+def every_group(path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Groups of commands, and the words that lead to them."""
+    group: Any = typer.main.get_command(app)
+    for name in path:
+        group = group.commands[name]
+    yield path, group
     for name, command in group.commands.items():
         if hasattr(command, "commands"):
-            yield from every_command(command, (*path, name))
-        else:
-            yield (*path, name)
+            yield from every_group((*path, name))
 
 
 @both_ways
@@ -146,6 +155,14 @@ def test_the_commands_are_those_that_people_have_in_their_scripts() -> None:
         found.setdefault(tuple(path), set()).add(name)
 
     assert found == {tuple(path.split()): set(names.split()) for path, names in COMMANDS.items()}
+
+
+def test_an_action_has_one_name_that_is_shown_and_another_that_works() -> None:
+    others = {"list": "ls", "remove": "rm", "prioritise": "prioritize"}
+    for path, group in every_group():
+        hidden = {name for name, command in group.commands.items() if command.hidden}
+        wanted = {other for other, name in others.items() if name in group.commands}
+        assert hidden == wanted, path
 
 
 LISTING = ("keys", "slot", "learned", "alerts", "channels", "budgets", "feeds", "feeds rules",

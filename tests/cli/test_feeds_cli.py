@@ -78,7 +78,7 @@ def test_the_address_of_a_site_is_enough_and_its_articles_are_there(desk: Desk, 
     assert said.code == 0
     assert said.out.startswith("A site is added as ")
     assert said.out.endswith(": 2 articles\n")
-    (found,) = cli.json("feeds", "list")["feeds"]
+    (found,) = cli.json("feeds", "ls")["feeds"]
     assert (found["url"], found["folder"], found["refresh_interval"]) == (
         page.url,
         "News/World",
@@ -112,7 +112,7 @@ def test_what_is_no_feed_is_said_in_words(desk: Desk, cli: Cli) -> None:
     said = cli("feeds", "add", page.url, "--exact")  # it may be there tomorrow
     assert said.code == 0
     assert "answered 404" in said.out
-    assert "404" in cli("feeds", "list", "--status", "error").out
+    assert "404" in cli("feeds", "ls", "--status", "error").out
 
 
 def test_discovering_changes_nothing(desk: Desk, cli: Cli) -> None:
@@ -160,14 +160,14 @@ def test_a_feed_is_changed_paused_and_removed(desk: Desk, cli: Cli) -> None:
         1440,
     )
     assert "paused" in cli("feeds", "pause", id).out
-    paused = cli("feeds", "list", "--status", "paused").out
+    paused = cli("feeds", "ls", "--status", "paused").out
     assert "1 feed, 1 unread" in paused
     assert cli.json("feeds", "resume", id)["paused"] is False
-    assert cli("feeds", "list", "--status", "paused").out == "no such feeds\n"
-    said = cli.refuses("feeds", "remove", id)
+    assert cli("feeds", "ls", "--status", "paused").out == "no such feeds\n"
+    said = cli.refuses("feeds", "rm", id)
     assert said == "this would remove A site with 1 article; say --yes"
-    assert cli("feeds", "remove", id, "--yes").out == "A site is removed, with 1 article\n"
-    assert "there is no feed" in cli.refuses("feeds", "remove", id, "--yes")
+    assert cli("feeds", "rm", id, "--yes").out == "A site is removed, with 1 article\n"
+    assert "there is no feed" in cli.refuses("feeds", "rm", id, "--yes")
 
 
 def test_whoever_is_asked_may_change_his_mind(
@@ -176,9 +176,9 @@ def test_whoever_is_asked_may_change_his_mind(
     id = add(cli, desk.site.page("one"))["id"]
     monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
     monkeypatch.setattr("typer.confirm", lambda *_, **__: False)
-    assert cli.refuses("feeds", "remove", id) == "nothing was done"
+    assert cli.refuses("feeds", "rm", id) == "nothing was done"
     monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
-    assert cli("feeds", "remove", id).code == 0
+    assert cli("feeds", "rm", id).code == 0
 
 
 def test_folders_narrow_the_list(desk: Desk, cli: Cli) -> None:
@@ -197,7 +197,7 @@ def test_folders_narrow_the_list(desk: Desk, cli: Cli) -> None:
             folder,
         )
     found = {
-        folder: [each["id"] for each in cli.json("feeds", "list", "--folder", folder)["feeds"]]
+        folder: [each["id"] for each in cli.json("feeds", "ls", "--folder", folder)["feeds"]]
         for folder in ("News", "News/World", "", "Other")
     }
     assert found == {"News": ["f0", "f1"], "News/World": ["f0"], "": ["f2"], "Other": []}
@@ -412,12 +412,12 @@ def test_rules_are_tried_added_applied_and_removed(desk: Desk, cli: Cli) -> None
     assert "Animals" in added
     listed = cli("feeds", "rules").out
     assert "adverts" in listed
-    assert cli("feeds", "rules", "list").out == listed
+    assert cli("feeds", "rules", "ls").out == listed
     assert cli.json("feeds", "rules", "try", "adverts")["matched"] == 1
     assert cli("feeds", "rules", "apply", "adverts").out == "adverts: 1 article of 3, 1 changed\n"
     assert cli.json("feeds", "articles")["total"] == 2
-    assert cli("feeds", "rules", "remove", "adverts").out == "rule adverts is removed\n"
-    assert "there is no rule 'adverts'" in cli.refuses("feeds", "rules", "remove", "adverts")
+    assert cli("feeds", "rules", "rm", "adverts").out == "rule adverts is removed\n"
+    assert "there is no rule 'adverts'" in cli.refuses("feeds", "rules", "rm", "adverts")
     assert "every article" in cli.refuses("feeds", "rules", "add", "all", "--do", "drop")
 
 
@@ -501,4 +501,4 @@ def test_without_a_server_one_may_look_and_ask_but_nothing_is_fetched(
     assert "it runs when a server does" in offline("feeds", "rules", "apply", "all").out
     assert ELSEWHERE in offline("feeds", "export").out
     assert offline("feeds", "articles").out == "no articles\n"
-    assert offline("feeds", "remove", "blog", "--yes").code == 0
+    assert offline("feeds", "rm", "blog", "--yes").code == 0

@@ -337,15 +337,15 @@ def test_who_waits_and_who_holds(server: Server, app: App, host: str, bare: Cli)
         waiter = threading.Thread(target=wait_for_one, args=(app, host))
         waiter.start()
         eventually(lambda: "waiting" in states(app, host))
-        said = bare("slot", "list", "--upstream", host, *at).out
-        held, waiting = bare.json("slot", "list", "--upstream", host, *at)["items"]
+        said = bare("slot", "ls", "--upstream", host, *at).out
+        held, waiting = bare.json("slot", "ls", "--upstream", host, *at)["items"]
         assert [row.split()[:2] for row in said.splitlines()[2:]] == [
             [str(held["id"]), "granted"],
             [str(waiting["id"]), "waiting"],
         ]
         for words in ("ann", "the night\N{REPLACEMENT CHARACTER} run", "ends in", "place 1: full"):
             assert words in said
-        assert bare.json("slot", "list", "--tenant", "ann", *at)["total"] == 1
+        assert bare.json("slot", "ls", "--tenant", "ann", *at)["total"] == 1
         assert bare.json("slot", "ls", "--upstream", host, "--state", "waiting", *at)["total"] == 1
         assert "place 1" in bare("slot", "show", str(waiting["id"]), *at).out
         assert "1 waiting, 1 granted" in bare("slot", "stats", *at).out
@@ -353,10 +353,10 @@ def test_who_waits_and_who_holds(server: Server, app: App, host: str, bare: Cli)
         said = bare("slot", "end", str(waiting["id"]), *at).out
         assert said == f"slot {waiting['id']} is ended\n"
         waiter.join()
-    assert bare("slot", "list", "--upstream", host, *at).out == (
+    assert bare("slot", "ls", "--upstream", host, *at).out == (
         "nobody waits for a slot or holds one\n"
     )
-    assert bare("slot", "list", "--state", "dreaming", *at).code == 2
+    assert bare("slot", "ls", "--state", "dreaming", *at).code == 2
 
 
 def wait_for_one(app: App, host: str) -> None:
@@ -365,7 +365,7 @@ def wait_for_one(app: App, host: str) -> None:
 
 
 def test_without_a_server_there_is_nobody(direct: Cli) -> None:
-    assert direct("slot", "list").out == "nobody waits for a slot or holds one\n"
+    assert direct("slot", "ls").out == "nobody waits for a slot or holds one\n"
     assert direct.json("slot", "stats")["overshoot"] == []
     assert "there is no slot 99" in direct.refuses("slot", "end", "99")
 

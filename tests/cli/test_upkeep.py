@@ -152,13 +152,13 @@ def with_secret(data: Path) -> None:
 def test_keys_are_rotated_and_pruned_without_a_server(direct: Cli, tmp_path: Path) -> None:
     if "--dsn" in direct.options:
         pytest.skip("keys are beside the data")
-    direct("keys", "list")  # which makes the tables
+    direct("keys", "ls")  # which makes the tables
     with_secret(tmp_path / "data")
-    [before] = direct.json("keys", "list")["items"]
+    [before] = direct.json("keys", "ls")["items"]
     rotated = direct.json("keys", "rotate")
     assert (rotated["resealed"], rotated["left"]) == (1, 0)
     assert direct.json("keys", "prune") == {"removed": [before["id"]]}
-    said = direct("keys", "list").out
+    said = direct("keys", "ls").out
     assert rotated["id"] in said
     assert before["id"] not in said
     assert "every key is needed" in direct("keys", "prune").out

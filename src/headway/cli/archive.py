@@ -13,7 +13,7 @@ from headway.cli import archive_layouts as layouts
 from headway.cli import archive_words as words
 from headway.cli.archive_names import SUBSCRIPTIONS, all_subscriptions, subscription_meant
 from headway.cli.archive_watching import is_busy, story, watch_downloads
-from headway.cli.asking import Call, asks, lists_by_default
+from headway.cli.asking import Call, asks, lists_by_default, named
 from headway.cli.client import CommandFailed
 from headway.cli.feeds import asks_sites, reached
 from headway.cli.printing import count
@@ -188,7 +188,7 @@ def _change(call: Call, found: dict[str, Any], changes: dict[str, Any]) -> None:
     call.out.show(changed, layouts.subscription_facts)
 
 
-@app.command("remove")
+@named(app, "rm", "remove")
 @asks
 def remove(
     call: Call,

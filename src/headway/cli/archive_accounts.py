@@ -15,7 +15,7 @@ from headway.cli.archive import Yes, app, confirm
 from headway.cli.archive_names import ACCOUNTS, account_meant
 from headway.cli.archive_watching import watch_job
 from headway.cli.archive_words import cookies_from
-from headway.cli.asking import Call, asks, lists_by_default
+from headway.cli.asking import Call, asks, lists_by_default, named
 from headway.cli.feeds import asks_sites, reached
 from headway.cli.printing import WIDE, facts, plain, rows, table
 from headway.cli.times import ago, at_and_ago
@@ -150,7 +150,7 @@ def _change(call: Call, name: str, changes: dict[str, Any]) -> None:
     call.out.show(reached(call).patch(f"{ACCOUNTS}/{id}", changes), account_facts)
 
 
-@accounts.command("remove")
+@named(accounts, "rm", "remove")
 @asks
 def remove(call: Call, name: AccountName, yes: Yes = False) -> None:
     """Remove an account with its cookies, which nobody can get back from here."""

@@ -7,12 +7,12 @@ from typing import Annotated
 import typer
 
 from headway.cli import layouts
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, named
 
 app = typer.Typer(name="batches", no_args_is_help=True, help="Jobs that are counted together.")
 
 
-@app.command("ls")
+@named(app, "ls", "list")
 @asks
 def ls(
     call: Call,

@@ -14,7 +14,7 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from headway.cli.asking import Call, asks, lists_by_default
+from headway.cli.asking import Call, asks, lists_by_default, named
 from headway.cli.client import CommandFailed, part
 from headway.cli.printing import facts, number, plain, rows, table
 from headway.cli.times import ago, at_and_ago
@@ -95,7 +95,7 @@ def set_(
     call.out.show(call.client.patch(f"/api/channels/{part(code)}", body), channel_facts)
 
 
-@app.command("remove")
+@named(app, "rm", "remove")
 @asks
 def remove(call: Call, code: Code) -> None:
     """Remove a channel. What runs there may end; what waits goes to others of its model."""
@@ -198,7 +198,7 @@ def set_budget(
     call.out.show(call.client.put(f"/api/budgets/{part(tenant)}", body), budget_table)
 
 
-@budgets.command("remove")
+@named(budgets, "rm", "remove")
 @asks
 def remove_budgets(
     call: Call,

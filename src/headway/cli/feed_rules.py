@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import feed_layouts as layouts
-from headway.cli.asking import Call, asks, lists_by_default
+from headway.cli.asking import Call, asks, lists_by_default, named
 from headway.cli.client import Client, Refused, part
 from headway.cli.feed_names import the_one
 from headway.cli.feeds import all_feeds, app, ids_meant, reached
@@ -147,7 +147,7 @@ def _body(
     return {name: value for name, value in said.items() if value}
 
 
-@rules.command("remove")
+@named(rules, "rm", "remove")
 @asks
 def remove(call: Call, rule: RuleName) -> None:
     """Remove a rule. What it has done stays."""

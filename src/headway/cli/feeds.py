@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import feed_layouts as layouts
-from headway.cli.asking import Call, asks, lists_by_default
+from headway.cli.asking import Call, asks, lists_by_default, named
 from headway.cli.client import Client, CommandFailed, Refused, part
 from headway.cli.feed_names import the_one
 from headway.cli.printing import count
@@ -256,7 +256,7 @@ def _change(call: Call, feed: str, changes: dict[str, Any]) -> None:
     call.out.show(reached(call).patch(f"{FEEDS}/{part(id)}", changes), layouts.feed_facts)
 
 
-@app.command("remove")
+@named(app, "rm", "remove")
 @asks
 def remove(
     call: Call,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import layouts, words
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, named
 from headway.cli.client import part
 from headway.cli.times import seconds_of, stamp, time_of
 
@@ -30,7 +30,7 @@ def group(noun: str, help: str) -> typer.Typer:
 
 
 def _looking(app: typer.Typer, noun: str) -> None:
-    @app.command("ls", help=f"List {noun}: who runs, who waits, what is closed until when.")
+    @named(app, "ls", "list", help=f"List {noun}: who runs, who waits, what is closed until when.")
     @asks
     def ls(call: Call) -> None:
         call.out.show(call.client.get(f"/api/{noun}"), layouts.gate_table)

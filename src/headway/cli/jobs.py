@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import layouts, words
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, named
 from headway.cli.client import PAGE, Client, CommandFailed, Refused, part
 from headway.cli.printing import facts, state
 from headway.cli.times import seconds_of
@@ -22,7 +22,7 @@ LOOK_S = 30.0  # how long the server is asked to wait for the end of a job
 JobId = Annotated[int, typer.Argument(metavar="ID", min=1, help="The number of a job.")]
 
 
-@app.command("ls")
+@named(app, "ls", "list")
 @asks
 def ls(
     call: Call,

@@ -78,7 +78,7 @@ def _reseal(call: Call) -> dict[str, int]:
     if answer["unreadable"]:
         raise CommandFailed(
             f"{count(answer['unreadable'], 'secret')} cannot be opened with the keys that are "
-            "here, and are left as they are; `headway keys list` names the missing keys"
+            "here, and are left as they are; `headway keys ls` names the missing keys"
         )
     return {"resealed": resealed, "left": answer["left"]}
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import layouts, words
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, named
 from headway.cli.client import part
 
 app = typer.Typer(name="schedules", no_args_is_help=True, help="Jobs that come again and again.")
@@ -15,7 +15,7 @@ app = typer.Typer(name="schedules", no_args_is_help=True, help="Jobs that come a
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 
-@app.command("ls")
+@named(app, "ls", "list")
 @asks
 def ls(call: Call) -> None:
     """List schedules, and when each is due next."""
@@ -77,7 +77,7 @@ def resume(call: Call, name: Name) -> None:
     call.out.show(call.client.post(f"/api/schedules/{part(name)}/resume"), layouts.schedule_facts)
 
 
-@app.command("rm")
+@named(app, "rm", "remove")
 @asks
 def rm(call: Call, name: Name) -> None:
     """Remove a schedule and its next occurrence."""

@@ -62,7 +62,7 @@ def run(
     Ends as the command does; with 75 if there was no slot in time, or it was lost.
     """
     if call.out.as_json:
-        raise typer.BadParameter("what is printed is the command's; --json goes with `slot list`")
+        raise typer.BadParameter("what is printed is the command's; --json goes with `slot ls`")
     if on_lost not in ("kill", "keep"):
         raise typer.BadParameter(f"--on-lost is kill or keep, not {on_lost!r}")
     if not (upstream or key or lane or tool):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from headway.cli import jobs, layouts
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, named
 from headway.cli.client import CommandFailed, Refused
 from headway.cli.printing import count
 from headway.cli.words import complete_search
@@ -77,7 +77,7 @@ def unpin(
     _steer(call, "unpin", ids, match, yes, dry_run)
 
 
-@jobs.app.command("prioritize")
+@named(jobs.app, "prioritize", "prioritise")
 @asks
 def prioritize(
     call: Call,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from headway.cli import layouts
-from headway.cli.asking import Call, asks
+from headway.cli.asking import Call, asks, named
 from headway.cli.client import part
 from headway.cli.times import seconds_of
 from headway.cli.words import complete_scope
@@ -50,7 +50,7 @@ def create(
         call.out.aside("Keep it safe: it is shown this once. Use it as HEADWAY_TOKEN or --token.")
 
 
-@app.command("ls")
+@named(app, "ls", "list")
 @asks
 def ls(call: Call) -> None:
     """List tokens: what each may do, and when it was used."""
