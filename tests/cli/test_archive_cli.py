@@ -112,7 +112,7 @@ def test_a_list_is_subscribed_to_with_all_that_is_wanted_of_it(cli: Cli) -> None
     listed = cli("archive").out
     assert "Harbour talks" in listed
     assert "1 subscription, 0 videos on disk" in listed
-    assert cli("archive", "ls").out == cli("archive", "list").out
+    assert cli.json("archive", "ls") == cli.json("archive", "list")
     shown = cli("archive", "show", "harbour").out
     assert "titles with 'tide' or 'fog', not with 'rerun', after 2026-01-01" in shown
     assert "every 12h" in shown

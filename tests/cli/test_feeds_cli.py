@@ -88,7 +88,7 @@ def test_the_address_of_a_site_is_enough_and_its_articles_are_there(desk: Desk, 
     assert found["id"][:8] in listed
     assert "News/World       2  ok" in listed
     assert "1 feed, 2 unread" in listed
-    assert cli("feeds", "ls").out == cli("feeds", "list").out
+    assert cli.json("feeds", "ls") == cli.json("feeds", "list")
     shown = cli("feeds", "show", found["id"]).out
     assert "every 2 h" in shown
     assert "2, 2 unread" in shown

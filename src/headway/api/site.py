@@ -120,6 +120,10 @@ class Site:
     def now(self) -> float:
         return self.app.now()
 
+    def application(self, name: str) -> Any:
+        """One that this server has; its class is known to whoever asks, and not down here."""
+        return next(each for each in self.applications if each.name == name)
+
     def steering(self, principal: Principal) -> Control:
         """What this principal asks the engine to do is in the audit trail with its name."""
         return self.app.by(principal.who)

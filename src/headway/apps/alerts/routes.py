@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Response
 from pydantic import BaseModel, Field
 
 from headway.api.auth import Keeper, Overseer
@@ -59,9 +59,8 @@ class TestedList(BaseModel):
     items: list[Tested]
 
 
-def the_alerts(request: Request) -> Alerts:
-    found: Alerts = next(each for each in request.app.state.site.applications
-                         if each.name == "alerts")  # fmt: skip
+def the_alerts(site: TheSite) -> Alerts:
+    found: Alerts = site.application("alerts")
     return found
 
 

@@ -14,7 +14,7 @@ from headway.api.bodies import NO_NUL, WHOLE, Body, Id, Name
 from headway.api.problems import Problem, documented
 from headway.api.quick import read, whose
 from headway.api.routes.work import WorkModel
-from headway.api.site import Reply, Site
+from headway.api.site import Reply, TheSite
 from headway.api.work_bodies import MOST, TypeBody, Worker
 from headway.api.working import policy_of_type, wire
 from headway.apps.celery.courier import Refused
@@ -32,12 +32,8 @@ WHY = {
 }
 
 
-async def _celery(request: Request) -> Any:
-    return celery_of(request.app.state.site)
-
-
-def celery_of(site: Site) -> Any:
-    return next(each for each in site.applications if each.name == APP)
+async def _celery(site: TheSite) -> Any:
+    return site.application(APP)
 
 
 if TYPE_CHECKING:
@@ -213,7 +209,7 @@ async def claim(request: Request) -> Response:
     site, _ = whose(request, "operate", all_tenants=True)
     body = await read(request, ClaimBody)
     try:
-        found = await celery_of(site).claim(body)
+        found = await site.application(APP).claim(body)
     except Refused as error:
         raise Problem(409, f"job {body.id} {WHY[error.why]}", kind=f"claim-{error.why}") from None
     start_in_s = None if found.start_at is None else found.start_at - site.now()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 
 from headway.api.auth import Overseer
 from headway.api.bodies import Name
 from headway.api.problems import Problem, documented
-from headway.api.site import Reply
+from headway.api.site import Reply, TheSite
 from headway.apps.history.recorder import Kind, SpanName
 from headway.apps.history.tables import APP
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 router = APIRouter(tags=["History"])
 
 
-async def _history(request: Request) -> Any:
-    return next(each for each in request.app.state.site.applications if each.name == APP)
+async def _history(site: TheSite) -> Any:
+    return site.application(APP)
 
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import BaseModel, Field
 
 from headway.api.auth import Admin
@@ -44,9 +44,8 @@ class Pruned(BaseModel):
     removed: list[str] = Field(description="The ids of keys that nothing needs.")
 
 
-def the_ring(request: Request) -> Ring:
-    found: Ring = next(each for each in request.app.state.site.applications
-                       if each.name == "keys").ring  # fmt: skip
+def the_ring(site: TheSite) -> Ring:
+    found: Ring = site.application("keys").ring
     return found
 
 

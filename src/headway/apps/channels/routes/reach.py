@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from headway.api.problems import Problem
-from headway.api.site import Site
+from headway.api.site import Site, TheSite
 from headway.apps.channels.tables import APP
 from headway.errors import BadSettings, SealedElsewhere
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 def channels_of(site: Site) -> Channels:
-    found: Any = next(each for each in site.applications if each.name == APP)
-    return found  # type: ignore[no-any-return]
+    found: Channels = site.application(APP)
+    return found
 
 
-async def _channels(request: Request) -> Any:
-    return channels_of(request.app.state.site)
+async def _channels(site: TheSite) -> Any:
+    return channels_of(site)
 
 
 if TYPE_CHECKING:

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from headway.api.auth import Principal
-from headway.api.site import Site
+from headway.api.site import TheSite
 from headway.apps.feeds.tables import APP
 
 if TYPE_CHECKING:
     from headway.apps.feeds.application import Feeds
 
 
-def feeds_of(site: Site) -> Feeds:
-    found: Any = next(each for each in site.applications if each.name == APP)
-    return found  # type: ignore[no-any-return]
-
-
-async def _feeds(request: Request) -> Any:
-    return feeds_of(request.app.state.site)
+async def _feeds(site: TheSite) -> Any:
+    return site.application(APP)
 
 
 if TYPE_CHECKING:

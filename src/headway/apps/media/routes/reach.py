@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from fastapi import Depends, Request
+from fastapi import Depends
 
 from headway.api.auth import Principal
 from headway.api.problems import Problem
-from headway.api.site import Site
+from headway.api.site import TheSite
 from headway.apps.media.model import Subscription
 from headway.apps.media.tables import APP
 
@@ -16,18 +16,14 @@ if TYPE_CHECKING:
     from headway.apps.media.application import Media
 
 
-def media_of(site: Site) -> Media:
+async def _media(site: TheSite) -> Any:
     """Problem: it is switched off here."""
-    found: Any = next(each for each in site.applications if each.name == APP)
+    found: Media = site.application(APP)
     if not found.is_on:
         raise Problem(409, "the archive is off on this server: install yt-dlp (`pip install "
                       "headway[media]`), or set on = true in [media]",
                       kind="no-archive")  # fmt: skip
-    return found  # type: ignore[no-any-return]
-
-
-async def _media(request: Request) -> Any:
-    return media_of(request.app.state.site)
+    return found
 
 
 if TYPE_CHECKING:
