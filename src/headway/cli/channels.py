@@ -16,6 +16,7 @@ from rich.text import Text
 
 from headway.cli.asking import Call, asks, lists_by_default, named
 from headway.cli.client import CommandFailed, part
+from headway.cli.learned import sample_table, traffic_words
 from headway.cli.printing import facts, number, plain, rows, table
 from headway.cli.times import ago, at_and_ago
 from headway.cli.words import pairs_of
@@ -289,7 +290,7 @@ def capacity_facts(each: dict[str, Any]) -> RenderableType:
         ("requests a minute", number(believed["rpm"])),
         ("tokens a minute", number(believed["tpm"])),
         ("calls at once", number(believed["concurrency"])),
-        ("online", _traffic(each["online"])), ("queued", _traffic(each["queued"])),
+        ("online", traffic_words(each["online"])), ("queued", traffic_words(each["queued"])),
         ("closed until", at_and_ago(each["closed_until"])), ("because", each["closed_why"]),
     ))  # fmt: skip
     parts: list[RenderableType] = [what]
@@ -301,16 +302,8 @@ def capacity_facts(each: dict[str, Any]) -> RenderableType:
             for row in each["tenants"]
         ), "")]  # fmt: skip
     if each["samples"]:
-        shown = table("429 at", "rpm", "answers took", right=("rpm", "answers took"))
-        parts += [Text(""), rows(shown, (
-            (at_and_ago(row["ts"]), number(row["rpm"]), f"{row['avg_ms']:.0f} ms")
-            for row in each["samples"]
-        ), "")]  # fmt: skip
+        parts += [Text(""), sample_table(each["samples"])]
     return Group(*parts)
-
-
-def _traffic(traffic: dict[str, Any]) -> str:
-    return f"{number(traffic['rpm'])} in the last minute, {traffic['concurrent']} on their way"
 
 
 def cost_table(answer: dict[str, Any], names: list[str]) -> RenderableType:

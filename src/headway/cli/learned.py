@@ -165,14 +165,18 @@ def learned_facts(each: dict[str, Any]) -> RenderableType:
     ))  # fmt: skip
     if not each["samples"]:
         return what
-    samples = table("429 at", "rpm", "answers took", right=("rpm", "answers took"))
-    shown = rows(
-        samples,
+    return Group(what, Text(""), sample_table(each["samples"]))
+
+
+def sample_table(samples: list[dict[str, Any]]) -> RenderableType:
+    """What went on when an upstream answered 429."""
+    found = table("429 at", "rpm", "answers took", right=("rpm", "answers took"))
+    return rows(
+        found,
         ((at_and_ago(row["ts"]), number(row["rpm"]), f"{row['avg_ms']:.0f} ms")
-         for row in each["samples"]),
+         for row in samples),
         "",
     )  # fmt: skip
-    return Group(what, Text(""), shown)
 
 
 def traffic_words(traffic: dict[str, Any]) -> str:

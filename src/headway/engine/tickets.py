@@ -17,6 +17,7 @@ from headway.store.records import OpenJob
 INF = float("inf")
 FAR = 1e11  # when a job is due that waits for other jobs
 MANY = 100_000  # names, after which they are collected anew
+MOST_DIGITS = 19  # of a number in a key; somebody else's key may have more
 
 
 class Spec(msgspec.Struct, omit_defaults=True):
@@ -49,6 +50,12 @@ def spec_text(spec: Spec) -> str | None:
 
 def names_text(names: tuple[str, ...]) -> str | None:
     return _encode(names).decode() if names else None
+
+
+def number_in_key(key: str | None, prefix: str) -> int:
+    """What stands behind the prefix in the key of a job; 0 if that is no number."""
+    text = (key or "").removeprefix(prefix)
+    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0
 
 
 class Tickets:

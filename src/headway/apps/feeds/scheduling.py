@@ -22,7 +22,7 @@ from headway.apps.feeds.pacing import (
 from headway.core import State, Ticket
 from headway.core.change import Change
 from headway.engine.brain import Brain
-from headway.engine.tickets import names_text
+from headway.engine.tickets import names_text, number_in_key
 from headway.store.records import NewJob, Unique
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ PREFIX = "feeds."  # of the types of jobs that are ours
 REFRESH = "feeds.refresh"
 LANE = "feeds"
 KEY = "feed:"  # of a job, followed by the number of its source
-MOST_DIGITS = 19  # of such a number; somebody else's key may have more
 # Whoever subscribed first is who a request is counted for, so that one with a thousand feeds on a
 # site leaves room for others. Nobody signs in under such a name, so nobody can pause what others
 # read, too.
@@ -263,6 +262,5 @@ def _is_ahead(row: Source, now: float) -> bool:
 
 
 def source_of(key: str | None) -> int:
-    """The number in the key of a job; 0 if there is none."""
-    text = (key or "").removeprefix(KEY)
-    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0
+    """The number of the source that a job visits; 0 if its key names none."""
+    return number_in_key(key, KEY)

@@ -17,14 +17,13 @@ from headway.apps.media.accounts.register import Accounts
 from headway.core import State, Ticket
 from headway.core.change import Change
 from headway.engine.brain import Brain
-from headway.engine.tickets import names_text
+from headway.engine.tickets import names_text, number_in_key
 from headway.store.records import NewJob, Unique
 
 CHECK = "media.check_account"
 LANE = "requires_cookie"
 COUNTED_FOR = "media:accounts"  # whom nobody signs in as
 KEY = "account:"  # of a job, followed by the number of its account
-MOST_DIGITS = 19
 EVERY_S = 6 * 3_600.0
 JITTER = 0.1  # of that, so that not all accounts are asked about at once
 BY_CLOCK, BY_HAND = 5, 2  # priorities
@@ -54,7 +53,7 @@ class CheckSchedule:
     def arrived(self, ticket: Ticket, now: float) -> None:
         """`JobType.arrived`."""
         number: Any = ticket.id
-        id = account_of(ticket.key)
+        id = number_in_key(ticket.key, KEY)
         at_once = self._coming.pop(id, False)
         account = self._wanted(id)
         if self.jobs.get(id, number) != number:
@@ -72,7 +71,7 @@ class CheckSchedule:
     def ended(self, batch: int | None, change: Change, now: float) -> None:
         """`JobType.ended`: the one place where a chain goes on."""
         number: Any = change.ticket.id
-        id = account_of(change.ticket.key)
+        id = number_in_key(change.ticket.key, KEY)
         if self.jobs.get(id) != number:
             return  # one that was dropped
         del self.jobs[id]
@@ -178,12 +177,6 @@ def _is_news(before: Account, account: Account) -> bool:
         or before.check_url != account.check_url
         or (vouched and before.checked_at == account.checked_at)
     )
-
-
-def account_of(key: str | None) -> int:
-    """The number in the key of a job; 0 if there is none."""
-    text = (key or "").removeprefix(KEY)
-    return int(text) if text.isdecimal() and len(text) <= MOST_DIGITS else 0
 
 
 def _upstreams(account: Account) -> tuple[str, ...]:
