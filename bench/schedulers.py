@@ -176,7 +176,6 @@ class Headway:
         self.core = Core(policies, rng=Random(1), lease_s=1e9)
         self.permits: dict[int, Permit] = {}
         self.estimates: dict[int, tuple[float, float]] = {}
-        self.estimating = False
 
     def offer(self, number: int, arrival: Arrival, now: float) -> bool:
         ticket = Ticket(

@@ -98,14 +98,6 @@ class Scenario:
     def by_calls(self) -> bool:
         return self.knee is None and self.limiter().counts_calls
 
-    @property
-    def rise(self) -> str:
-        """What is recovered from at `steps_at`."""
-        if self.outages:
-            return "outage"
-        values = self.limiter().limit.values
-        return "up" if values[-1] > values[0] else "down"
-
 
 NAMED = (
     Scenario("fixed 600", lambda: FixedWindow(600), ban=(10, 60, 300)),

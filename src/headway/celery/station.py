@@ -181,7 +181,6 @@ class Stations:
     def __init__(self, make: Callable[[], Station]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._pid = 0
         self._station: Station | None = None
         os.register_at_fork(after_in_child=self._after_fork)
 

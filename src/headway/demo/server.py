@@ -18,7 +18,6 @@ from headway.errors import HeadwayError
 APP = "headway.demo.jobs:app"
 SAYS_WHERE = "Headway is at "
 STOP_S = 15.0
-LAST_LINES = 5
 # All of the environment that a Python program needs. What else is there could be a setting of
 # Headway or of one of its libraries, or lead to another machine.
 KEPT = frozenset({

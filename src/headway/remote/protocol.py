@@ -24,7 +24,6 @@ LARGEST_STATUS = 599
 class Hello(msgspec.Struct):
     server: str
     lease_s: float
-    heartbeat_s: float
 
 
 class Given(msgspec.Struct):

@@ -38,13 +38,7 @@ class Resealing:
         tables = [each.table for each in self._sealed]
         return keys_of(self._sealed, tables, self._store.rows)
 
-    def portion(
-        self,
-        vault: Vault,
-        most: int,
-        turn: Callable[[Callable[[Brain], None]], None],
-        hears: list[Hears],
-    ) -> Portion:
+    def portion(self, vault: Vault, most: int, turn: Turn, hears: list[Hears]) -> Portion:
         """Blocking, outside of the turn. Those that cannot be opened are passed by."""
         done = unreadable = 0
         current = vault.ids[0]

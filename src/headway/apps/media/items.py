@@ -20,14 +20,6 @@ def item(store: Store, id: int) -> Item | None:
     return Item(*rows[0]) if rows else None
 
 
-def item_of_key(store: Store, tenant: str, subscription: int, key: str) -> Item | None:
-    rows = store.rows(
-        f"select {COLUMNS} from media_items where tenant = ? and subscription = ? and key = ?",
-        (tenant, subscription, key),
-    )
-    return Item(*rows[0]) if rows else None
-
-
 def item_of_url(store: Store, tenant: str, subscription: int, url: str) -> Item | None:
     rows = store.rows(
         f"select {COLUMNS} from media_items where tenant = ? and subscription = ? "

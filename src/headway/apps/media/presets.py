@@ -22,7 +22,6 @@ class Preset:
     sleep_s: float = 0.5  # between the requests of one extraction
     needs_account: bool = False  # to download; without one, downloads wait for it
     check_url: str | None = None  # where a cookie can be tried
-    is_newest_first: bool = True  # how its lists begin
 
 
 GENERIC = Preset(name="generic", pace={"every": "2s", "jitter": 0.5, "ban": "5m"})
@@ -40,7 +39,6 @@ BILIBILI = Preset(
 )
 
 PRESETS = (BILIBILI, GENERIC)
-BY_NAME = {each.name: each for each in PRESETS}
 
 
 def preset_for(url: str) -> Preset:

@@ -111,12 +111,10 @@ FACTS = Table("media_facts", {"name": TEXT, "value": TEXT}, ("name",))
 
 PUT_SUBSCRIPTION, DROP_SUBSCRIPTION = SUBSCRIPTIONS.put(), SUBSCRIPTIONS.drop()
 ADD_ITEM = ITEMS_BY_KEY.add()
-DROP_ITEM = ITEMS.drop()
 # What a list says about an item that is known.
 TELL_ITEM = ITEMS.change(
     "title", "uploader", "published_at", "duration_s", "views", "place", "listed_at", "gone_at"
 )
-MOVE_ITEM = ITEMS.change("state", "reason", "failure", "changed_at")  # to another state
 BLAME_ITEM = ITEMS.change("failure", "reason", "failures", "changed_at")
 KEEP_ITEM = ITEMS.change(  # it is on disk
     "state", "reason", "failure", "failures", "title", "uploader", "published_at", "duration_s",
