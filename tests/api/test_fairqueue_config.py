@@ -141,7 +141,7 @@ def test_an_empty_document_has_all_the_defaults() -> None:
         lease_s=30, max_wait_s=20, idle_s=90, claim_s=2, keep_s=5, max_waiters=50,
         max_waiters_per_tenant=None, weighting=None,
     )  # fmt: skip
-    assert (config.base.window_s, config.base.throttle_window_s) == (6.0, 60.0)
+    assert config.base.window_s == 6.0
     assert config.base.settings == {
         "limit": 5,
         "breaker": True,
@@ -212,7 +212,6 @@ def test_nobody_is_waited_for_longer_than_its_place_is_kept() -> None:
 def test_how_long_a_breaker_stays_open_can_be_set() -> None:
     config = with_queue(throttleTimeWindowSeconds=15)
 
-    assert config.base.throttle_window_s == 15.0
     assert policy_of("upstream", config.base.settings).breaker == BreakerRule(open_s=15.0)
 
 

@@ -10,10 +10,8 @@ from headway.apps.feeds.discovery import (
     MAX_CANDIDATES,
     common_addresses,
     feeds_named_in,
-    looks_like_feed,
 )
 from headway.apps.feeds.parsing import Candidate
-from tests.feeds.documents import atom, rss
 
 URL = "https://example.com/blog/post.html"
 
@@ -97,40 +95,3 @@ def test_common_addresses_are_tried_beside_the_page_and_at_the_top() -> None:
         assert tried[0] == "https://example.com/blog/feed"
         assert tried[6] == "https://example.com/feed"
         assert len(tried) == 12
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        rss(),
-        atom(),
-        "<?xml version='1.0'?>\n<!-- hi --><?xml-stylesheet href='x'?>" + rss(),
-        "<rdf:RDF xmlns:rdf='x'>",
-        '{"version": "https:\\/\\/jsonfeed.org\\/version\\/1.1", "items": []}',
-        "\ufeff\n" + rss(),
-        "<br><b>Warning</b>" + rss(),
-        rss() + "é" * 100_000,
-    ],
-)
-def test_a_feed_looks_like_one(document: str) -> None:
-    for charset in ("utf-8", "utf-16"):
-        assert looks_like_feed(document.encode(charset))
-
-
-@pytest.mark.parametrize(
-    "document",
-    [
-        "",
-        "hello",
-        "<!DOCTYPE html><html><body><rss></body></html>",
-        "<html xmlns='http://www.w3.org/1999/xhtml'>",
-        "<opml version='2.0'>",
-        '{"items": []}',
-        "<!DOCTYPE rss [<!ENTITY a 'b'>]><rss>",
-        "<!" * 30_000,
-        "<!--" * 15_000,
-        "\0" * 100,
-    ],
-)
-def test_anything_else_does_not(document: str) -> None:
-    assert not looks_like_feed(document.encode(), "application/rss+xml")

@@ -12,7 +12,6 @@ from headway.apps.feeds.identity import (
     identity_of,
     identity_of_entry,
     normal_link,
-    qualified,
 )
 from headway.apps.feeds.parsing import Enclosure, ParsedEntry
 from tests.feeds.documents import item, parsed, rss
@@ -130,11 +129,6 @@ def test_links_to_other_places(one: str, other: str) -> None:
 @pytest.mark.parametrize("link", ["", "no link", "http://[half", "http://a:port/", "mailto:a@b"])
 def test_what_is_no_link_is_left_as_it_is(link: str) -> None:
     assert normal_link(link) == link
-
-
-@given(SOME, SOME, SOME, SOME)
-def test_an_identity_is_qualified_by_its_feed(a: str, b: str, c: str, d: str) -> None:
-    assert (qualified(a, b) == qualified(c, d)) is ((a, b) == (c, d))
 
 
 def test_of_two_entries_with_one_identity_the_first_wins() -> None:

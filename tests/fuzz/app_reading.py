@@ -81,7 +81,6 @@ def html(text: str) -> None:
 def page(data: bytes) -> None:
     for found in discovery.feeds_named_in(data, URL, "text/html"):
         assert found.url.startswith(("http://", "https://"))
-    discovery.looks_like_feed(data)
 
 
 def opml(data: bytes) -> None:

@@ -154,7 +154,7 @@ def test_a_use_that_goes_well_clears_them() -> None:
 
 
 def test_lesson_13_a_network_error_says_nothing_about_a_cookie() -> None:
-    for heard in (TROUBLE, UNKNOWN, Heard.of_status(None), Heard.of_status(503)):
+    for heard in (TROUBLE, UNKNOWN):
         assert after(account(), heard, NOW) == account()
 
 
@@ -212,16 +212,6 @@ def test_an_operator_vouches_for_one() -> None:
     assert renewed(account(status="expired", reason="gone"), NOW).status == "unchecked"
     resting = after(account(), PUSHBACK, NOW)
     assert renewed(resting, NOW + 1).status == "cooling"
-
-
-@pytest.mark.parametrize(
-    ("status", "word"),
-    [(200, Word.OK), (204, Word.OK), (401, Word.REFUSED), (403, Word.REFUSED),
-     (412, Word.PUSHBACK), (429, Word.PUSHBACK), (404, Word.TROUBLE), (500, Word.TROUBLE),
-     (503, Word.TROUBLE), (302, Word.TROUBLE), (None, Word.TROUBLE)],
-)  # fmt: skip
-def test_what_a_status_says_of_an_account(status: int | None, word: Word) -> None:
-    assert Heard.of_status(status).word is word
 
 
 # ---------------------------------------------------------------------- any history

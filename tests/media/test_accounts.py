@@ -35,6 +35,9 @@ from headway.testing.world import START_AT, VirtualEngine
 from tests.engine.kit import takes
 
 T = TypeVar("T")
+
+# What the sites of this file answer, and what that says of an account.
+WORDS = {200: Word.OK, 401: Word.REFUSED, 403: Word.REFUSED, 412: Word.PUSHBACK}
 SITE = "bilibili.com"
 NAV = CHECK_URLS[SITE]
 HOUR = 3_600.0
@@ -109,7 +112,7 @@ class AccountsWorld(World):
         self.used.append((self.now - START_AT, account.name))
         await takes(10)
         status = self.statuses.pop(0) if self.statuses else 200
-        heard = Heard.of_status(status)
+        heard = Heard(WORDS[status], status)
         job.with_end(lambda now: self.accounts.given_back(number, heard, now))
         return Answered(outcome_of_status(status))
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headway.apps.media.fetcher.filters import Filters, reason_to_skip, unknown_facts
+from headway.apps.media.fetcher.filters import Filters, reason_to_skip
 
 FACTS: dict[str, Any] = {
     "title": "The Straße of Cats", "published_at": 1_000.0, "duration_s": 60.0, "views": 10,
@@ -41,7 +41,6 @@ FACTS: dict[str, Any] = {
 def test_a_video_passes_or_it_is_said_why_not(filters: dict[str, Any], passes: bool) -> None:
     reason = reason_to_skip(Filters.from_dict(filters), **FACTS)
     assert (reason is None) is passes
-    assert unknown_facts(Filters.from_dict(filters), **FACTS) == ()
 
 
 words = st.lists(st.text(min_size=1).filter(str.strip), max_size=3).map(tuple)
@@ -62,8 +61,6 @@ def any_filters(draw: st.DrawFn) -> Filters:
 @given(any_filters())
 def test_what_is_not_known_excludes_nothing(filters: Filters) -> None:
     assert reason_to_skip(filters, None, None, None, None) is None
-    missing = unknown_facts(filters, None, None, None, None)
-    assert bool(missing) is (filters != Filters())
 
 
 @given(any_filters())

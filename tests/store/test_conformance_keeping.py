@@ -151,7 +151,7 @@ def test_a_tenant_that_has_nothing(store: Store, tenant: str) -> None:
     put(store)
 
     assert (store.batches(tenant, 10, 0), store.count_batches(tenant)) == ([], 0)
-    assert (store.tally(tenant), store.open_of(tenant)) == ([], 0)
+    assert store.tally(tenant) == []
 
 
 # How much there is
@@ -182,7 +182,6 @@ def test_jobs_are_counted_by_lane_and_state(engine: Engine) -> None:
         ("slow", "queued", 1),
     ]
     assert store.tally(tenant="") == [("Slow", "pending", 1), ("slow", "queued", 1)]
-    assert (store.open_of("acme"), store.open_of("")) == (2, 2)
 
 
 def test_the_progress_of_many(engine: Engine) -> None:

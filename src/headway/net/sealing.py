@@ -41,7 +41,7 @@ def new_key() -> str:
 
 class Vault:
     """Seals with its first key, and opens what any of its keys has sealed. So a key is rotated by
-    putting a new one before it, sealing again what `sealed_with_old_key`, and removing it.
+    putting a new one before it, sealing again what the old one has sealed, and removing it.
     """
 
     def __init__(self, keys: Iterable[str], source: str) -> None:
@@ -106,11 +106,6 @@ class Vault:
                 f"key {key_id} is in {self._source}; {_ENTER_AGAIN}"
             )
         return plain.decode("utf-8", "surrogatepass")
-
-    def sealed_with_old_key(self, sealed: str) -> bool:
-        """Whether to seal it again, so that the old key can go."""
-        self._read_again()
-        return _taken_apart(sealed)[0] != next(iter(self._ciphers))
 
     @property
     def ids(self) -> list[str]:

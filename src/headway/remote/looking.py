@@ -30,7 +30,6 @@ T = TypeVar("T")
 
 MAX_PAGE = 200
 MAX_EVENTS = 1_000
-OPEN = ("pending", "queued", "running", "paused")
 INF = float("inf")
 
 
@@ -136,9 +135,6 @@ class RemoteLooker:
             raise BadJob("over HTTP the token says whose jobs are counted; name no tenant")
         lanes = self._get("queue", "stats")["lanes"]
         return sorted((lane, state, n) for lane, by in lanes.items() for state, n in by.items())
-
-    def open_of(self, tenant: str) -> int:
-        return self.count(Query(states=OPEN, tenant=tenant))
 
     def stats(self, since: float, tenant: str | None = None) -> list[TypeStats]:
         if tenant is not None:

@@ -152,15 +152,6 @@ class Looker(ABC):
         )
         return sorted((lane, state, count) for lane, state, count in rows)
 
-    def open_of(self, tenant: str) -> int:
-        """How many jobs of a tenant have not ended."""
-        if not is_text(tenant):
-            return 0
-        row = self._one(
-            "select count(*) from jobs where finished_at is null and tenant = ?", (tenant,)
-        )
-        return int(row[0]) if row else 0
-
     def result(self, id: int) -> Result | None:
         row = self._one_of("select value, expires_at from results where job = ?", id)
         return None if row is None else Result._make(row)

@@ -77,9 +77,6 @@ class Looking(Protocol):
     def tally(self, tenant: str | None = None) -> list[tuple[str, str, int]]:
         """(lane, state, how many jobs). Looks at every job."""
 
-    def open_of(self, tenant: str) -> int:
-        """How many jobs of a tenant have not ended. Looks at every open job."""
-
     def payload(self, id: int) -> str | None: ...
     def result(self, id: int) -> Result | None: ...
     def checkpoint(self, id: int) -> str | None: ...

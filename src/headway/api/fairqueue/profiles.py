@@ -13,7 +13,6 @@ from headway.errors import BadSettings
 IP = "ip:"  # how the names of tenants begin that are IP buckets
 MAX_WINDOW_S = 7.5  # of a poll: clients give up after 8 s
 MAX_PATTERN = 255  # characters
-THROTTLE_WINDOW_S = 60.0
 WAKES = "a grant wakes its waiter, so nobody has to probe"
 PROBING = ("hotPendingFactor", "hotPendingMin", "coldAvgWaitMs", "hotAvgWaitMs",
            "maxProbesPerCycle")  # fmt: skip
@@ -73,7 +72,6 @@ class Profile:
     pattern: str
     terms: Terms
     window_s: float  # how long a poll waits for its answer
-    throttle_window_s: float  # how long a breaker stays open from the last error
     settings: dict[str, Any]  # of the upstream, as `headway.engine.settings` reads them
 
 
@@ -142,7 +140,6 @@ def profile_of(pattern: str, knobs: Knobs, ttl_s: float) -> Profile:
         pattern=pattern,
         terms=terms,
         window_s=min(knobs.poll_window_ms / 1000, MAX_WINDOW_S),
-        throttle_window_s=float(knobs.throttle_time_window_seconds or THROTTLE_WINDOW_S),
         settings=_settings(knobs),
     )
 

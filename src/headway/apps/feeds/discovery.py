@@ -10,22 +10,16 @@ from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
 from headway.apps.feeds.parsing.charsets import decode
-from headway.apps.feeds.parsing.errors import FeedUnreadable
 from headway.apps.feeds.parsing.model import Candidate
-from headway.apps.feeds.parsing.prolog import feed_root_of
 from headway.apps.feeds.parsing.text import MAX_NAME, one_line, web_link, without_controls
 
 MAX_PAGE_BYTES = 1024 * 1024
 MAX_CANDIDATES = 50
-MAX_SNIFFED_BYTES = 64 * 1024
 
 FEED_TYPES = frozenset(
     {"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"}
 )
 COMMON_PATHS = ("feed", "rss.xml", "atom.xml", "index.xml", "feed.xml", "rss")
-
-_FEED_ROOTS = frozenset({"rss", "feed", "rdf:rdf"})
-_JSON_FEED = "jsonfeed.org/version/"
 
 
 def feeds_named_in(page: bytes, url: str, content_type: str = "") -> tuple[Candidate, ...]:
@@ -47,28 +41,6 @@ def common_addresses(url: str) -> tuple[str, ...]:
         directory = f"{directory}/{last}".strip("/") if "." not in last else directory
     beside = (f"{top}{directory}/{path}" for path in COMMON_PATHS) if directory else ()
     return tuple(dict.fromkeys((*beside, *(f"{top}{path}" for path in COMMON_PATHS))))
-
-
-def looks_like_feed(document: bytes, content_type: str = "") -> bool:
-    """Whether it is worth parsing, by its beginning. A page is none, whatever its type claims."""
-    text = decode(_whole_characters(document[:MAX_SNIFFED_BYTES]), content_type).text
-    text = without_controls(text).lstrip("\ufeff \t\r\n")
-    if text.startswith("{"):
-        return _JSON_FEED in text.replace("\\/", "/")
-    try:
-        return feed_root_of(text).name in _FEED_ROOTS
-    except FeedUnreadable:
-        return False
-
-
-def _whole_characters(beginning: bytes) -> bytes:
-    """A cut may go through a character, which then would not be valid UTF-8."""
-    if len(beginning) < MAX_SNIFFED_BYTES:
-        return beginning
-    for back in range(1, 4):
-        if beginning[-back] & 0xC0 == 0xC0:
-            return beginning[:-back]
-    return beginning
 
 
 class _Links(HTMLParser):

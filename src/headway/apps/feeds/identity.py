@@ -56,11 +56,6 @@ def distinct(entries: Iterable[ParsedEntry]) -> dict[str, ParsedEntry]:
     return found
 
 
-def qualified(feed: str, identity: str) -> str:
-    """An id that holds across all feeds."""
-    return _digest(f"{len(feed)}:{feed}{identity}")[:40]
-
-
 def normal_link(link: str) -> str:
     """The link without what may change while it leads to the same place.
 

@@ -44,13 +44,10 @@ def _feed(feed: dict[str, Any], format: str, url: str) -> ParsedFeed:
     kept, complaint = bounded(entry for entry in read if entry != _NOTHING)
     if complaint:
         problems.append(complaint)
-    hubs = (web_link(hub.get("url"), url) for hub in _dicts(feed, "hubs")[:5])
     return ParsedFeed(
         format=format,
         title=one_line(feed.get("title"), texts.MAX_TITLE),
         site_link=site,
-        self_link=web_link(feed.get("feed_url"), url),
-        hub_links=tuple(hub for hub in hubs if hub),
         description=one_line(feed.get("description"), texts.MAX_DESCRIPTION),
         language=one_line(feed.get("language"), 50),
         entries=kept,

@@ -43,8 +43,6 @@ class ParsedFeed(Struct, frozen=True, kw_only=True):
     format: str
     title: str | None = None
     site_link: str | None = None
-    self_link: str | None = None
-    hub_links: tuple[str, ...] = ()
     description: str | None = None
     language: str | None = None
     ttl_minutes: int | None = None

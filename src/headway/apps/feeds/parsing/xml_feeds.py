@@ -69,8 +69,6 @@ def _feed(found: Any, text: str, url: str) -> ParsedFeed:
         format=found.get("version") or "unknown",
         title=_plain(feed, "title", texts.MAX_TITLE),
         site_link=site,
-        self_link=_first(*_with_rel(links, "self", url)),
-        hub_links=tuple(_with_rel(links, "hub", url))[:5],
         description=_plain(feed, "subtitle", texts.MAX_DESCRIPTION),
         language=one_line(_raw(feed, "language"), 50),
         ttl_minutes=_number(_raw(feed, "ttl"), 1, 525_600),

@@ -87,18 +87,6 @@ class Heard(NamedTuple):
     retry_after_s: float | None = None
     reason: str = ""
 
-    @classmethod
-    def of_status(cls, status: int | None, retry_after_s: float | None = None) -> Heard:
-        """What an answer to a use of it means. None: none came."""
-        word = Word.TROUBLE
-        if status in REFUSALS:
-            word = Word.REFUSED
-        elif status in PUSHBACKS:
-            word = Word.PUSHBACK
-        elif status is not None and 200 <= status < 300:
-            word = Word.OK
-        return cls(word, status, retry_after_s)
-
 
 # ---------------------------------------------------------------------- who goes
 

@@ -1,7 +1,7 @@
 """Which videos of a list are wanted: by title, date, length and views.
 
 A fact that nobody knows excludes nothing. Lists often say little, so a video may pass here and be
-looked at again when its page is read; `unknown_facts` says whether that can change the answer.
+looked at again when its page is read.
 """
 
 from __future__ import annotations
@@ -120,21 +120,3 @@ def _by_title(filters: Filters, title: str) -> str | None:
     if filters.title_any and not any(word.casefold() in folded for word in filters.title_any):
         return "its title has none of the words"
     return None
-
-
-def unknown_facts(
-    filters: Filters,
-    title: str | None,
-    published_at: float | None,
-    duration_s: float | None,
-    views: int | None,
-) -> tuple[str, ...]:
-    """The facts that these filters ask for and that are missing."""
-    asked = (
-        ("title", title, filters.title_any or filters.title_none),
-        ("published_at", published_at, (filters.after, filters.before) != (None, None)),
-        ("duration_s", duration_s,
-         (filters.min_duration_s, filters.max_duration_s) != (None, None)),
-        ("views", views, (filters.min_views, filters.max_views) != (None, None)),
-    )  # fmt: skip
-    return tuple(name for name, fact, wanted in asked if wanted and fact is None)

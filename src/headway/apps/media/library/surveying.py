@@ -55,7 +55,6 @@ class Survey:
     orphan_count: int = 0
     orphan_bytes: int = 0
     files: int = 0
-    total_bytes: int = 0
     work: list[str] = field(default_factory=list)  # items with unfinished files
 
     @property
@@ -139,7 +138,6 @@ def _sizes(root: Path, result: Survey, progress: Callable[[int], None] | None) -
         for video in videos(root, result.unreadable_directories.append):
             sizes[plain_path(video.path)] = video
             result.files += 1
-            result.total_bytes += video.size_bytes
             if progress is not None and result.files % PROGRESS_EVERY == 0:
                 progress(result.files)
     if progress is not None:
