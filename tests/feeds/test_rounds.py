@@ -209,7 +209,7 @@ def test_two_feeds_that_lead_to_one_source_count_both(world: Together) -> None:
         register.subscriptions[twin.name] = twin
         round = world.rounds.begin("ann", REFRESH, now, total=2)
         items = [ItemRow(round.id, feed, source, WAITING, 0, None) for feed in ("f0", "twin")]
-        world.rounds.add(round, items, now)
+        world.rounds.add(round, items)
         world.rounds.grown(round.id, now)
         register.schedule.want(register.sources[source], now)
         return round.id

@@ -243,7 +243,7 @@ class Lifetimes:
     def _reorder(self, ticket: Ticket, now: float) -> None:
         """An ordered key looks again who is first whenever one of its tickets has moved."""
         if ticket.ordered == "hold" and ticket.state in (State.PENDING, State.PAUSED):
-            self.admission.blocks(ticket, now)
+            self.admission.blocks(ticket)
         key = self.admission.atlas.key(str(ticket.key))
         self.admission.next_in_order(key, now)
         if ticket.state in TERMINAL:

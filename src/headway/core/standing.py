@@ -162,7 +162,7 @@ class Standing(Places):
 
     # ------------------------------------------------------------------ strict order of a key
 
-    def blocks(self, ticket: Ticket, now: float) -> None:
+    def blocks(self, ticket: Ticket) -> None:
         """A retrying or paused ticket that asked to hold the ones behind it."""
         key = self.atlas.key(str(ticket.key))
         key.blocking = _with(key.blocking, ticket, {State.PENDING, State.PAUSED})

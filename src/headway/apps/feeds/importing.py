@@ -106,7 +106,7 @@ class Importer:
             left = round.report.size - round.report.position
             round.report.position = round.report.size
             round.row = round.row._replace(skipped=round.row.skipped + left)
-            self._rounds.add(round, (), now)
+            self._rounds.add(round, ())
             self._rounds.grown(round.id, now)
 
     def _take_some(
@@ -129,7 +129,7 @@ class Importer:
         report.added += len(items)
         left_out = report.duplicates + report.invalid
         round.row = round.row._replace(skipped=left_out)
-        self._rounds.add(round, items, now)
+        self._rounds.add(round, items)
         if report.position >= len(feeds):
             self._rounds.grown(id, now)
         return report

@@ -184,10 +184,10 @@ class Rounds:
             running += self._register.schedule.want(source, now) is State.RUNNING
             rows.append(ItemRow(id, feed, source.id, WAITING, 0, None))
         round.row = round.row._replace(total=round.row.total + len(rows))
-        self.add(round, rows, now)
+        self.add(round, rows)
         return Asked(len(rows) - len(skipped) - running, running, tuple(skipped))
 
-    def add(self, round: Round, rows: Iterable[ItemRow], now: float) -> None:
+    def add(self, round: Round, rows: Iterable[ItemRow]) -> None:
         """Feeds that are waited for, or have been dealt with already."""
         rows = list(rows)
         row = round.row

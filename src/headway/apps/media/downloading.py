@@ -103,7 +103,7 @@ class Downloader:
         site = site_of(wanted.url) if row is None else row.site
         check_site(site)
         try:
-            there = await self.in_thread(self._look, row, wanted)
+            there = await self.in_thread(self._look, wanted)
         except LibraryError as error:
             return self._no_room(error)
         if there is not None:
@@ -149,7 +149,7 @@ class Downloader:
         self.brain.write(ADD_ITEM, found)
         return found
 
-    def _look(self, row: Subscription | None, wanted: Item) -> Got | None:
+    def _look(self, wanted: Item) -> Got | None:
         """Whether it is here already. LibraryError: nobody can say."""
         self._library.check()
         self._tidy_up()
