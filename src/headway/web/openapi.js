@@ -47,7 +47,7 @@ function readOperation(api, path, method, raw) {
 }
 
 /** What a `$ref` within the document leads to; anything else as it is. */
-export function deref(api, node) {
+function deref(api, node) {
   const seen = new Set();
   let found = node;
   while (found && typeof found.$ref === "string" && !seen.has(found.$ref)) {
@@ -164,7 +164,7 @@ export function examples(api, media) {
 }
 
 /** A value that fits the schema: its own example or default, or else made from its parts. */
-export function exampleOf(api, schema, depth = 0) {
+function exampleOf(api, schema, depth = 0) {
   const found = resolve(api, schema);
   if (found.example !== undefined) return found.example;
   if (Array.isArray(found.examples) && found.examples.length > 0) return found.examples[0];

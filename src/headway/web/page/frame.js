@@ -263,6 +263,6 @@ class Opened {
 }
 
 /** Whether what is shown is what is: while the connection is lost it may not be. */
-export function isLive() {
+function isLive() {
   return connection().state === "live";
 }

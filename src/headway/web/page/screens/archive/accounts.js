@@ -86,7 +86,7 @@ async function cookiesOf({ cookies, file }) {
   return said;
 }
 
-export async function openAddAccount(view) {
+async function openAddAccount(view) {
   await askForm({
     title: text("archive.acc.add.title"),
     about: text("archive.acc.about"),

@@ -13,7 +13,7 @@ import { openSettings } from "./settings.js";
 import { state } from "./state.js";
 
 /** Why nothing can be asked for it now; null: it can. */
-export function busyBecause({ busy, paused }) {
+function busyBecause({ busy, paused }) {
   if (busy.listing) return text("archive.busy.list.why", { id: String(busy.listing) });
   if (busy.counting) return text("archive.busy.count.why", { id: String(busy.counting) });
   return paused ? text("archive.paused.why") : null;

@@ -39,7 +39,7 @@ export function failures(view) {
     </section>${pager(found)}`;
 }
 
-export function classText(kind) {
+function classText(kind) {
   return isKnown(`archive.class.${kind}`) ? text(`archive.class.${kind}`) : kind;
 }
 

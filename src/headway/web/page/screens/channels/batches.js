@@ -35,7 +35,7 @@ export function endedAt(batch) {
 }
 
 /** Seconds until the rest is done if it goes on as it went; null: nobody can tell. */
-export function leftOf({ status, in_progress_at: began, request_counts: { total, completed, failed } }) {
+function leftOf({ status, in_progress_at: began, request_counts: { total, completed, failed } }) {
   const ended = completed + failed;
   if (status !== "in_progress" || ended < ENOUGH || !began) return null;
   const took = serverNow() / 1000 - began;

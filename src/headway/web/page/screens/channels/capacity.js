@@ -17,7 +17,7 @@ export function stateOf({ enabled, trouble }, capacity) {
   return capacity?.closed_until ? "closed" : "open";
 }
 
-export function isKeyRefused(capacity) {
+function isKeyRefused(capacity) {
   return Boolean(capacity?.closed_until) && KEY_REFUSED.test(capacity.closed_why);
 }
 
@@ -47,7 +47,7 @@ export function limitWords({ limit_rpm: limit, source }) {
 }
 
 /** Online, queued and free, of what is believed to be borne. */
-export function partsOf({ limit_rpm: limit, online, queued }) {
+function partsOf({ limit_rpm: limit, online, queued }) {
   const top = limit || Math.max(1, online.rpm + queued.rpm);
   const onlineShare = Math.min(1, online.rpm / top);
   const queuedShare = Math.min(1 - onlineShare, queued.rpm / top);

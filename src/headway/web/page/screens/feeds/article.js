@@ -28,7 +28,7 @@ const PICTURES = new Set(["http:", "https:"]);
 const DEEPEST = 120;
 
 /** A fragment of what may be shown of this HTML; addresses are seen from `base`. */
-export function articleNodes(markup, base) {
+function articleNodes(markup, base) {
   // A document of its own: nothing in it runs, and nothing in it is loaded.
   const parsed = new DOMParser().parseFromString(markup ?? "", "text/html");
   const made = document.createDocumentFragment();

@@ -59,7 +59,7 @@ export function roundBanner(view) {
 }
 
 /** Follows a round for as long as somebody looks. */
-export function showRound(id, first = null) {
+function showRound(id, first = null) {
   const seen = { round: first, error: null, open: true, redraw: () => {} };
   const follow = async () => {
     seen.error = null;

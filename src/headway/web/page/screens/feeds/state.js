@@ -6,7 +6,7 @@ import { link } from "../../route.js";
 import { may } from "../../session.js";
 import { report } from "../../toasts.js";
 
-export const PAGE = 40;
+const PAGE = 40;
 const SHARE = 10;
 
 export const state = {

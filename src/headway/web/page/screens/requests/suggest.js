@@ -4,7 +4,7 @@
 import { text } from "../../../text.js";
 import { stateText } from "../../parts.js";
 
-export const NAMES = ["status", "type", "upstream", "lane", "tenant", "key", "error", "label", "created", "finished", "batch", "schedule", "id"];
+const NAMES = ["status", "type", "upstream", "lane", "tenant", "key", "error", "label", "created", "finished", "batch", "schedule", "id"];
 const STATES = ["queued", "running", "pending", "paused", "completed", "failed", "cancelled"];
 const GROUPS = ["open", "waiting", "ended"];
 const SPANS = ["5m", "1h", "24h", "7d"];

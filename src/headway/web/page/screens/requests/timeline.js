@@ -17,7 +17,7 @@ export function eventText(event) {
 }
 
 /** [{ kind, group, from, to, detail }] in ms; the last one of an open request lasts until `now`. */
-export function spansOf(events, now) {
+function spansOf(events, now) {
   const changes = events.filter(({ after }) => after).map((event) => ({ ...event, ms: Date.parse(event.at) }));
   const spans = [];
   changes.forEach((event, index) => {

@@ -41,7 +41,7 @@ function until(what, at) {
 }
 
 /** { gate, reason, detail } of the server's words. */
-export function readReason(words) {
+function readReason(words) {
   if (words === "not due yet") return { gate: "", reason: "not_due", detail: "" };
   const [, others] = words.match(AFTER) ?? [];
   if (others !== undefined) return { gate: "", reason: "after", detail: others };

@@ -58,7 +58,7 @@ function owned(source) {
   return source === "code" ? text("schedules.owned") : null;
 }
 
-export function ruleWords(rule) {
+function ruleWords(rule) {
   if (rule.cron) return html`<code>${rule.cron}</code> <span class="muted">${rule.zone}</span>`;
   return text("schedules.every", { time: duration(rule.every_s) });
 }
