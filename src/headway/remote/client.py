@@ -132,8 +132,7 @@ class Client:
         patience = Patience(self, ask, self._patience_s if patience_s is None else patience_s)
         while True:
             try:
-                where = self.url + ask.path
-                response = self._client().request(ask.method, where, **ask.options())
+                response = self._send(ask)
             except httpx2.HTTPError as error:
                 wait_s = patience.after(error)
             else:
@@ -141,6 +140,9 @@ class Client:
                     return data_of(response, self.url, type)
                 wait_s = patience.after_refusal(response)
             time.sleep(wait_s)
+
+    def _send(self, ask: Ask) -> httpx2.Response:
+        return self._client().request(ask.method, self.url + ask.path, **ask.options())
 
     @overload
     async def acall(self, ask: Ask, type: type[T], *, patience_s: float | None = None) -> T: ...
@@ -162,12 +164,15 @@ class Client:
 
     # ------------------------------------------------------------------ connections
 
-    def _options(self) -> dict[str, Any]:
+    def _headers(self) -> dict[str, str]:
         headers = {"User-Agent": USER_AGENT, "Accept": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
+        return headers
+
+    def _options(self) -> dict[str, Any]:
         return {
-            "headers": headers,
+            "headers": self._headers(),
             "limits": self._limits,
             "timeout": ANSWER_S,
             "trust_env": not all(map(on_loopback, self._urls)),
