@@ -100,6 +100,23 @@ def test_it_asks_for_no_more_than_there_are_free_places(app: App) -> None:
         assert len(carrying.works()) == 2
 
 
+def test_what_takes_a_free_place_is_committed_with_what_has_left_it(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carrying = Carrying(app)
+    with carrying.world:
+        carrying.put(3)
+        carrying.here(1)
+        [work] = carrying.works()
+        carrying.claim(work)
+        sent: list[object] = []
+        send = app.store.send
+        monkeypatch.setattr(app.store, "send", lambda batch: (sent.append(batch), send(batch)))
+        carrying.complete(work)
+        assert len(carrying.works()) == 1
+        assert len(sent) == 1
+
+
 def test_a_message_has_nothing_in_it_but_id_and_fence(app: App) -> None:
     carrying = Carrying(app)
     with carrying.world:

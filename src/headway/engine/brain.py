@@ -169,6 +169,7 @@ class Brain(Trail):
             obey_commands(self, now)
         self.look_again = self.routes.go_on(now)
         if self.granting:
+            self.remote.refill(now)
             self.remote.gates.open_up(now)
             self.outbox.permits += self.core.admit(now)
             if self.remote.gates.deals:

@@ -81,6 +81,7 @@ class Courier:
         self.trouble = "it has not been reached yet"  # of the broker; empty: it is there
         self.counts = {"claimed": 0, "refused": 0, "taken_back": 0, "unsent": 0, "late": 0}
         self._queue_of: dict[int, str] = {}  # by fence
+        self._ending: dict[str, set[int]] = {}  # fences that end in this turn, by queue
         self._takers: dict[str, Taker] = {}
         self._names: dict[str, frozenset[str]] = {}  # of types, by queue
         self._whys: dict[str, str] = {}  # what jobs of a queue are told
@@ -92,7 +93,7 @@ class Courier:
         self._brain = brain
         brain.remote.carrier = self
         self.types = {each.name: each for each in types}
-        self.carried, self._queue_of, self._takers = {}, {}, {}
+        self.carried, self._queue_of, self._ending, self._takers = {}, {}, {}, {}
         self._sort()
         brain.loaded.append(self._loaded)
 
@@ -182,12 +183,34 @@ class Courier:
 
     # ------------------------------------------------------------------ from the brain
 
+    def ending(self, fence: int) -> None:
+        queue = self._queue_of.get(fence)
+        if queue is not None:
+            self._ending.setdefault(queue, set()).add(fence)
+
+    def refill(self, now: float) -> None:
+        """What follows on a place is granted in the turn that frees it: one commit for both."""
+        if self._ending:
+            self._refill(now)
+
     def ended(self, fence: int) -> None:
         queue = self._queue_of.pop(fence, None)
-        if queue is not None:
-            self.carried[queue].pop(fence, None)
-            self._starts.ended(fence)
+        if queue is None:
+            return
+        self.carried[queue].pop(fence, None)
+        self._starts.ended(fence)
+        if not self._was_refilled(queue, fence):
             self._again()
+
+    def _was_refilled(self, queue: str, fence: int) -> bool:
+        """Whether its place was given away in this turn already."""
+        ending = self._ending.get(queue, set())
+        if fence not in ending:
+            return False
+        ending.remove(fence)
+        if not ending:
+            del self._ending[queue]
+        return self._brain.granting
 
     def job_over(self, change: Change) -> None:
         """Whoever waits for a task hears from the worker that ran it. If none did to the end, the
@@ -249,7 +272,8 @@ class Courier:
 
     def _refill_queue(self, queue: str, names: frozenset[str], now: float) -> None:
         places = 0 if self.trouble else self.fleet.places(queue)
-        free = min(max(places - len(self.carried.get(queue, ())), 0), MAX_SIZE)
+        held = len(self.carried.get(queue, ())) - len(self._ending.get(queue, ()))
+        free = min(max(places - held, 0), MAX_SIZE)
         taker = self._takers.get(queue)
         if taker is not None:
             if taker.left == free and taker.types == names:

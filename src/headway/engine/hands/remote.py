@@ -56,6 +56,12 @@ class Carrier(Protocol):
     is called in the brain's turn.
     """
 
+    def ending(self, fence: int) -> None:
+        """It ends in this turn."""
+
+    def refill(self, now: float) -> None:
+        """Permits are about to be given."""
+
     def job_over(self, change: Change) -> None:
         """A job of any type is in a terminal state."""
 
@@ -207,6 +213,8 @@ class RemoteHands:
         change = self._core.finish(id, fence, outcome, now)
         if change is None:
             return None
+        if self.carrier is not None:
+            self.carrier.ending(fence)
         if result is not None and change.after is State.COMPLETED:
             self._brain.keep_result(change.ticket, result, now)
         return change.after
@@ -236,6 +244,11 @@ class RemoteHands:
     def restore(self, permit: Permit) -> None:
         """A worker has held this since before the restart."""
         self.held[permit.fence] = Held(permit, "")
+
+    def refill(self, now: float) -> None:
+        """So that whoever takes the place of what has just ended is committed together with it."""
+        if self.carrier is not None:
+            self.carrier.refill(now)
 
     def dealt(self, permits: list[Permit]) -> None:
         """What the core has granted in this turn. Who was dealt anything is not in line any more,
