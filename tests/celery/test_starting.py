@@ -42,19 +42,22 @@ class Answers:
         self._start_in_s = start_in_s
         self._took_s = took_s
         self.asked: list[dict[str, object]] = []
-        self.status = 200
+        self.refuses = False
         self.told_at: list[float] = []
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self._clock.now += self._clock.way_s + self._took_s
-        self.asked.append(json.loads(request.content))
-        if self.status != 200:
-            problem = {"type": "claim-stale", "detail": "not yours"}
-            return httpx2.Response(self.status, json=problem)
+        [asked] = json.loads(request.content)["claims"]
+        self.asked.append(asked)
+        if self.refuses:
+            return self._answer({"start_in_s": None, "job": None, "why": "not yours"})
         start_in_s = self._start_in_s.pop(0)
         self.told_at.append(self._clock.now + (start_in_s or 0.0))
         self._clock.now += self._clock.way_s
-        answer = {"server": "s", "start_in_s": start_in_s, "took_s": self._took_s, "job": JOB}
+        return self._answer({"start_in_s": start_in_s, "job": JOB, "why": ""})
+
+    def _answer(self, claimed: dict[str, object]) -> httpx2.Response:
+        answer = {"server": "s", "took_s": self._took_s, "claims": [claimed]}
         return httpx2.Response(200, json=answer)
 
 
@@ -127,7 +130,7 @@ def test_a_job_that_is_not_ours_any_more_does_not_begin(clock: Clock) -> None:
     answers = Answers(clock, [0.1, 0.1])
     claims = claims_at(answers)
     claim = claims.make(7, 9)
-    answers.status = 409
+    answers.refuses = True
     clock.now += 10
     with pytest.raises(Snooze):
         wait_for_start(claims, claim)

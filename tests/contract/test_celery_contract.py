@@ -96,6 +96,24 @@ def test_a_job_is_claimed_once_and_then_like_any_other(carried: Api, reader: Rea
     carried.problem(409, "POST", "/api/celery/claim", "claim-stale", json=body)
 
 
+def test_several_jobs_are_claimed_at_once_and_each_is_judged_by_itself(
+    carried: Api, reader: Reader
+) -> None:
+    id = carried.enqueue(reader.type, args={"a": 1})
+    _, fence = reader.message()
+    mine = {"id": id, "fence": fence, "claim": "mine"}
+    body = {"worker": reader.name, "claims": [mine, {**mine, "claim": "another"}, mine]}
+    told = carried.post("/api/celery/claims", body)
+    assert told["took_s"] > 0
+    granted, refused, again = told["claims"]
+    assert (granted["job"]["args"], granted["start_in_s"], granted["why"]) == ({"a": 1}, None, "")
+    assert refused["job"] is None
+    assert "claimed by somebody else" in refused["why"]
+    assert again["job"]["fence"] == fence
+    assert carried.post("/api/celery/claims", {"claims": []})["claims"] == []
+    carried.post(f"/api/work/{id}/complete", {"fence": fence, "status_code": 200})
+
+
 def test_a_paced_job_is_told_when_to_begin(carried: Api, reader: Reader) -> None:
     site = new_name("site")
     carried.ok("PUT", f"/api/upstreams/{site}/settings", json={"every": "2s"})

@@ -14,9 +14,10 @@ from typing import Any, cast
 from celery.exceptions import Ignore, Reject, Retry, TaskRevokedError
 
 from headway.celery.claiming import Claim
+from headway.celery.reporting import Ending
 from headway.celery.sending import Sender, put_aside
 from headway.celery.starting import wait_for_start
-from headway.celery.station import Ending, Stations, TaskStation
+from headway.celery.station import Stations, TaskStation
 from headway.core import Kind, Outcome
 from headway.engine.hands.context import RunningJob, Stopped, current
 from headway.engine.hands.judging import judge_error
@@ -126,11 +127,11 @@ class Body:
             raise Ignore(f"its retry could not be put into the queue: {error}") from error
 
     def report(self) -> None:
-        """Returns when the server knows."""
+        """Returns when the server knows, or cannot be reached."""
         if not self._reported:
             self._reported = True
             self._station.leave(self._job, self.outcome)
-            self._ending.wait()
+            self._station.see_off(self._claim, self._ending)
 
     def _now(self) -> float:
         return self._station.now()

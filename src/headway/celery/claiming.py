@@ -7,12 +7,13 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from headway.celery.starting import Start
-from headway.errors import HeadwayError
+from headway.celery.together import Together
+from headway.errors import ClaimRefused, HeadwayError
 from headway.lease_clock import lease_clock
 from headway.remote.client import Ask, Client
 from headway.remote.protocol import Given, Hello
@@ -21,16 +22,33 @@ from headway.remote.taking import Introduction
 ANSWER_S = 10.0
 LEAST_SLACK_S = 0.01
 MOST_SLACK_S = 1.0
+MOST = 500  # claims in one request
 LATELY = 9  # claims by which it is known how long the way takes
 
 
-class Granted(msgspec.Struct):
-    """The answer to a claim."""
+class Claimed(msgspec.Struct):
+    """The answer to a claim. Without a job it is refused."""
+
+    start_in_s: float | None
+    job: Given | None
+    why: str
+
+
+class Answer(msgspec.Struct):
+    """The answer to all claims of one request."""
 
     server: str
-    start_in_s: float | None
     took_s: float
-    job: Given
+    claims: list[Claimed]
+
+
+class Heard(NamedTuple):
+    """The answer to a claim, and between which moments it was given."""
+
+    claimed: Claimed
+    asked_at: float
+    took_s: float
+    heard_at: float
 
 
 class Here(msgspec.Struct):
@@ -57,6 +75,7 @@ class Claims:
     def __init__(self, client: Client, worker: str) -> None:
         self._client = client
         self._worker = worker
+        self._together = Together(self._send, MOST)
         self._ways_s: deque[float] = deque(maxlen=LATELY)  # to the server and back
 
     def warm_up(self) -> None:
@@ -73,22 +92,29 @@ class Claims:
     def ask(self, claim: Claim) -> None:
         """Again with a claim whose moment has passed: it gets another one, and more time."""
         claim.slack_s = slack_s = self._slack_s(claim)
-        body = {"id": claim.id, "fence": claim.fence, "worker": self._worker, "claim": claim.name,
-                "slack_s": slack_s}  # fmt: skip
-        # Each try on its own, so that the time is measured from the one that was answered.
-        ask = Ask("POST", "/api/celery/claim", body, repeats=False, answer_s=ANSWER_S)
-        asked_at = lease_clock()
-        answer = self._client.call(ask, Granted, patience_s=0.0)
-        heard_at = lease_clock()
-        claim.asked_at, claim.job = asked_at, answer.job
-        claim.start = None
-        self._ways_s.append(heard_at - asked_at - answer.took_s)
-        if answer.start_in_s is not None:
+        heard = self._together.ask(
+            {"id": claim.id, "fence": claim.fence, "claim": claim.name, "slack_s": slack_s}
+        )
+        start_in_s, job = heard.claimed.start_in_s, heard.claimed.job
+        if job is None:
+            raise ClaimRefused(heard.claimed.why)
+        claim.asked_at, claim.job, claim.start = heard.asked_at, job, None
+        if start_in_s is not None:
             # It was answered after this, and before it was heard.
-            earliest_at = asked_at + answer.took_s
+            earliest_at = heard.asked_at + heard.took_s
             claim.start = Start(
-                at=heard_at + answer.start_in_s, latest=earliest_at + answer.start_in_s + slack_s
+                at=heard.heard_at + start_in_s, latest=earliest_at + start_in_s + slack_s
             )
+
+    def _send(self, claims: list[dict[str, Any]]) -> list[Heard]:
+        body = {"worker": self._worker, "claims": claims}
+        # Each try on its own, so that the time is measured from the one that was answered.
+        ask = Ask("POST", "/api/celery/claims", body, repeats=False, answer_s=ANSWER_S)
+        asked_at = lease_clock()
+        answer = self._client.call(ask, Answer, patience_s=0.0)
+        heard_at = lease_clock()
+        self._ways_s.append(heard_at - asked_at - answer.took_s)
+        return [Heard(each, asked_at, answer.took_s, heard_at) for each in answer.claims]
 
     def _slack_s(self, claim: Claim) -> float:
         """How late it may begin: a few times what the way usually takes. One that was late before

@@ -20,7 +20,7 @@ from headway.celery.revoking import revoke_too
 from headway.celery.sending import Choice, Sender, type_body
 from headway.celery.station import Stations, TaskStation
 from headway.errors import BadJob
-from headway.remote.client import Client
+from headway.remote.quick import QuickClient
 from headway.remote.taking import Introduction
 from headway.remote.worker import introduce
 from headway.sdk.app import App
@@ -55,7 +55,7 @@ def polite(
     declaring = App(server, token=token)
     for name, settings in (upstreams or {}).items():
         declaring.upstream(name, **settings)
-    client = Client(server, token)
+    client = QuickClient(server, token)
     choices = {"upstream": upstream, "key": key, "tenant": tenant, "priority": priority}
     names = None if tasks is None else frozenset(tasks)
     sender = Sender(celery_app, client, choices, tasks=names, fallback=fallback)

@@ -4,6 +4,7 @@ those of any other worker, but it never asks for jobs. They come with messages, 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import threading
@@ -12,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from headway.celery.claiming import Claim, Claims
+from headway.celery.reporting import Ending, Reports, StationDesk
 from headway.celery.starting import at_its_start
 from headway.core import Outcome
 from headway.core.ticket import Stop
@@ -19,39 +21,23 @@ from headway.engine.hands import Work
 from headway.engine.hands.context import RunningJob
 from headway.engine.hands.local import interrupt_thread
 from headway.engine.registry import JobType
-from headway.errors import BadJob
-from headway.remote.client import Client
-from headway.remote.desk import Held
+from headway.errors import BadJob, HeadwayError
+from headway.remote.desk import Desk, Held
+from headway.remote.quick import QuickClient
 from headway.remote.worker import Declaring, Worker
 
-BEGUN_S = 10.0
+HEARD_S = 10.0  # for the server to hear of an end, before whoever waits goes on
 AGAIN_S = 5.0  # before another worker is tried with a job that this one does not know
 
 logger = logging.getLogger("headway.celery")
 
 
-class Ending:
-    """What the server made of a report. `lost`: the job was not ours any more."""
-
-    def __init__(self) -> None:
-        self._over = threading.Event()
-        self.state: str | None = None
-        self.lost = False
-
-    def set(self, held: Held | None) -> None:
-        self.lost = held is None or held.lost
-        self.state = None if held is None else held.state
-        self._over.set()
-
-    def wait(self) -> None:
-        self._over.wait()
-
-
 class Station(Worker):
     def __init__(self, app: Declaring, server: str, token: str | None) -> None:
-        client = Client(server, token)
+        client = QuickClient(server, token)
         super().__init__(app, server, client=client, takes=False)
         self.claims = Claims(client, self.name)
+        self._reports = Reports(client, self.name)
         self._endings: dict[int, Ending] = {}
 
     def start(self) -> None:
@@ -74,25 +60,44 @@ class Station(Worker):
                          claim.job.type)  # fmt: skip
             self._tell(partial(self._turn_away, claim))
             return
-        job_type = at_its_start(known, self.claims, claim)
-        self.hold(claim, job_type).wait()
+        self.see_off(claim, self.hold(claim, at_its_start(known, self.claims, claim)))
 
     def hold(self, claim: Claim, job_type: JobType) -> Ending:
         """From now on there are heartbeats, and the hands are told to begin."""
+        assert self._desk is not None
         ending = self._endings[claim.fence] = Ending()
-        work = claim.job.work()
-        begun = threading.Event()
-
-        def begin() -> None:
-            assert self._desk is not None
-            self._desk.begin([(work, job_type)], claim.asked_at)
-            begun.set()
-
-        self._tell(begin)
-        # What it says before that would be said of an unknown job.
-        if not begun.wait(BEGUN_S):
+        self._desk.admit(claim.job.work(), job_type, claim.asked_at)
+        if self.done.is_set():  # else whoever is here when it is over is told
             raise BadJob(f"this process does not talk to the server any more: {self.error}")
         return ending
+
+    def see_off(self, claim: Claim, ending: Ending) -> None:
+        """Returns when the server knows how it ended, or cannot be reached. Then the loop goes on
+        trying: if the thread did, no worker could be shut down while the server is away.
+        """
+        ending.wait()
+        if ending.is_known():
+            return
+        if ending.said is not None:
+            self._report(claim, ending, *ending.said)
+        if not ending.is_known(HEARD_S):
+            logger.warning("how job %s ended could not be reported yet; trying again", claim.id)
+
+    def _report(self, claim: Claim, ending: Ending, outcome: Outcome, result: str | None) -> None:
+        desk = self._desk
+        assert isinstance(desk, StationDesk)
+        try:
+            told = self._reports.make(claim.id, claim.fence, outcome, result)
+        except HeadwayError:
+            desk.report_here(claim.id, claim.fence, outcome, result)
+            return
+        if not told.accepted:
+            logger.warning("job %s was not held here any more when it ended", claim.id)
+        ending.settle(told.state, lost=not told.accepted)
+        desk.known(claim.fence, told.state)
+
+    def _new_desk(self, loop: asyncio.AbstractEventLoop) -> Desk:
+        return StationDesk(loop, self._hands, self._endings)
 
     def _turn_away(self, claim: Claim) -> None:
         assert self._desk is not None

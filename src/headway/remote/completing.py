@@ -59,7 +59,8 @@ class Completing:
     async def _send(self, ready: list[Held]) -> bool:
         """False: the server cannot be reached, and has to be told again."""
         try:
-            answer = await self._connection.line.complete([_body(held) for held in ready], ANSWER_S)
+            bodies = [_body(held) for held in ready]
+            answer = await self._connection.line.complete(bodies, ANSWER_S)
         except NotAllowed:
             raise
         except BadJob as error:
@@ -110,11 +111,13 @@ def pick(ended: Any) -> list[Held]:
 
 def _body(held: Held) -> dict[str, Any]:
     assert held.outcome is not None
-    body: dict[str, Any] = {
-        "id": held.id, "fence": held.fence, "outcome": outcome_body(held.outcome),
-    }  # fmt: skip
-    if held.outcome.rates is not None:
-        body["headers"] = rate_words(held.outcome.rates)
-    if held.result is not None:
-        body["body"] = msgspec.Raw(held.result.encode())
+    return ending_body(held.id, held.fence, held.outcome, held.result)
+
+
+def ending_body(id: int, fence: int, outcome: Outcome, result: str | None) -> dict[str, Any]:
+    body: dict[str, Any] = {"id": id, "fence": fence, "outcome": outcome_body(outcome)}
+    if outcome.rates is not None:
+        body["headers"] = rate_words(outcome.rates)
+    if result is not None:
+        body["body"] = msgspec.Raw(result.encode())
     return body

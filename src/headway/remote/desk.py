@@ -146,6 +146,14 @@ class Desk:
     def finished(self, job: int, fence: int, outcome: Outcome, result: str | None) -> None:
         self._drop_in(("finished", fence, outcome, result))
 
+    def admit(self, work: RemoteWork, job_type: JobType, asked_at: float) -> None:
+        """To begin one, from any thread. What is said of it afterwards is read afterwards."""
+        self._drop_in(("admit", work.fence, work, job_type, asked_at))
+
+    def known(self, fence: int, state: str | None) -> None:
+        """The server has heard how it ended, in another way than from here."""
+        self._drop_in(("known", fence, state))
+
     def _drop_in(self, letter: tuple[Any, ...]) -> None:
         self._letters.append(letter)
         if not self._knocked:
@@ -157,11 +165,19 @@ class Desk:
         self._knocked = False  # first: whoever comes from here on knocks again
         while self._letters:
             what, fence, *rest = self._letters.popleft()
+            if what == "admit":
+                work, job_type, asked_at = rest
+                self.begin([(work, job_type)], asked_at)
+                continue
             held = self.held.get(fence)
             if held is None or held.ended:
                 continue
             if what == "finished":
                 self._end(held, *rest)
+            elif what == "known":
+                [held.state] = rest
+                del self.running[held.is_async][fence]
+                self.settled(held)
             elif not held.lost and held.note(*rest):
                 self.pulse()
 

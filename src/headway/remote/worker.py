@@ -160,7 +160,7 @@ class Worker:
     async def _serve(self, introduction: Introduction) -> None:
         self._loop = asyncio.get_running_loop()
         self._end = asyncio.Event()
-        self._desk = desk = Desk(self._loop, self._hands)
+        self._desk = desk = self._new_desk(self._loop)
         self._hands.brain = desk
         beating = Beating(self._connection, desk)
         completing = Completing(self._connection, desk)
@@ -179,6 +179,9 @@ class Worker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _new_desk(self, loop: asyncio.AbstractEventLoop) -> Desk:
+        return Desk(loop, self._hands)
 
     # ------------------------------------------------------------------ stopping
 

@@ -14,7 +14,7 @@ from headway.api.config import Config
 from headway.api.metrics import Counts
 from headway.api.site import Site
 from headway.apps.celery import routes
-from headway.apps.celery.courier import Claim, Courier
+from headway.apps.celery.courier import Claim, Courier, Refused
 from headway.apps.celery.messages import Parcel, Word, last_word
 from headway.apps.celery.publishing import Publisher, connection_to
 from headway.apps.celery.tables import APP, MIGRATIONS, CarriedType, save, stored
@@ -112,18 +112,23 @@ class Celery:
 
         await asyncio.wrap_future(self.site.engine.ask(say))
 
-    async def claim(self, body: routes.ClaimBody) -> Claim:
+    async def claim(self, worker: str, claims: Sequence[routes.OneClaim]) -> list[Claim | Refused]:
         """The answer does not wait for the commit of its turn: what is claimed was committed when
         it was sent, and the worker wants to begin.
         """
-        courier, answer = self.courier, Future[Claim]()
+        answer = Future[list[Claim | Refused]]()
 
-        def claim(now: float) -> None:
-            found = courier.claim(body.id, body.fence, body.worker, body.claim, body.slack_s, now)
-            answer.set_result(found)
+        def claim_all(now: float) -> None:
+            answer.set_result([self._claimed(worker, each, now) for each in claims])
 
-        self.site.engine.brain.ask_for(answer, claim, later=True)
+        self.site.engine.brain.ask_for(answer, claim_all, later=True)
         return await asyncio.wrap_future(answer)
+
+    def _claimed(self, worker: str, said: routes.OneClaim, now: float) -> Claim | Refused:
+        try:
+            return self.courier.claim(said.id, said.fence, worker, said.claim, said.slack_s, now)
+        except Refused as refused:
+            return refused
 
     # ------------------------------------------------------------------ from the publisher's thread
 

@@ -17,7 +17,7 @@ from headway.api.routes.work import WorkModel
 from headway.api.site import Reply, TheSite
 from headway.api.work_bodies import MOST, TypeBody, Worker
 from headway.api.working import policy_of_type, wire
-from headway.apps.celery.courier import Refused
+from headway.apps.celery.courier import Claim, Refused
 from headway.apps.celery.tables import APP, CarriedType, Kind
 
 if TYPE_CHECKING:
@@ -166,12 +166,11 @@ def _check_configured(celery: TheCelery) -> None:
         )
 
 
-class ClaimBody(Body):
+class OneClaim(Body):
     """Somebody has got the message of a job and wants to begin."""
 
     id: Id = Field(description="The number of the job.")
     fence: Id = Field(description="As the message says it.")
-    worker: Worker = ""
     claim: str = Field(
         min_length=1, max_length=100, pattern=NO_NUL,
         description="Any text that nobody else uses; the same when it is asked again.",
@@ -180,6 +179,10 @@ class ClaimBody(Body):
         0.0, ge=0, le=1, allow_inf_nan=False,
         description="It begins at most so much later than it is told, or asks again.",
     )  # fmt: skip
+
+
+class ClaimBody(OneClaim):
+    worker: Worker = ""
 
 
 class ClaimModel(BaseModel):
@@ -208,14 +211,64 @@ async def claim(request: Request) -> Response:
     came_at = time.monotonic()
     site, _ = whose(request, "operate", all_tenants=True)
     body = await read(request, ClaimBody)
-    try:
-        found = await site.application(APP).claim(body)
-    except Refused as error:
-        raise Problem(409, f"job {body.id} {WHY[error.why]}", kind=f"claim-{error.why}") from None
-    start_in_s = None if found.start_at is None else found.start_at - site.now()
+    [found] = await site.application(APP).claim(body.worker, [body])
+    if isinstance(found, Refused):
+        raise Problem(409, _why_not(body, found), kind=f"claim-{found.why}")
     return Reply({
-        "server": site.boot,
-        "start_in_s": start_in_s,
-        "took_s": time.monotonic() - came_at,
-        "job": {**wire(found.work), "lease_s": found.lease_s},
+        "server": site.boot, **_granted(found, site.now()), "took_s": time.monotonic() - came_at,
     })  # fmt: skip
+
+
+def _granted(found: Claim, now: float) -> dict[str, Any]:
+    start_in_s = None if found.start_at is None else found.start_at - now
+    return {"start_in_s": start_in_s, "job": {**wire(found.work), "lease_s": found.lease_s}}
+
+
+def _why_not(said: OneClaim, refused: Refused) -> str:
+    return f"job {said.id} {WHY[refused.why]}"
+
+
+class ClaimsBody(Body):
+    """Several messages have come to one process."""
+
+    worker: Worker = ""
+    claims: list[OneClaim] = Field(max_length=MOST, description="They are answered in this order.")
+
+
+class ClaimedModel(BaseModel):
+    """As the answer to one claim, or why it is refused."""
+
+    start_in_s: float | None
+    job: WorkModel | None = Field(description="null: there is nothing to begin.")
+    why: str = Field(description="Why not; empty: it is granted.")
+
+
+class ClaimsModel(BaseModel):
+    server: str
+    took_s: float
+    claims: list[ClaimedModel]
+
+
+@quick.post(
+    router,
+    "/api/celery/claims",
+    ClaimsBody,
+    summary="Begin jobs whose messages have arrived",
+    operation_id="claimWorks",
+    response_class=Reply,
+    responses={200: {"model": ClaimsModel}, **documented()},
+)
+async def claims(request: Request) -> Response:
+    """Each is granted or refused by itself."""
+    came_at = time.monotonic()
+    site, _ = whose(request, "operate", all_tenants=True)
+    body = await read(request, ClaimsBody)
+    found = await site.application(APP).claim(body.worker, body.claims)
+    now = site.now()
+    answers = [
+        {"start_in_s": None, "job": None, "why": _why_not(said, each)}
+        if isinstance(each, Refused) else {**_granted(each, now), "why": ""}
+        for said, each in zip(body.claims, found, strict=True)
+    ]  # fmt: skip
+    took_s = time.monotonic() - came_at
+    return Reply({"server": site.boot, "took_s": took_s, "claims": answers})
