@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery, Task
+from celery.exceptions import Reject
 
 import headway.celery
 from headway import Pushback, job
@@ -71,6 +72,17 @@ def make(broker: str, server: str, **options: Any) -> Celery:
         if not Path(file).exists():
             Path(file).touch()
             raise Pushback(0.2)
+        return "after all"
+
+    @app.task(name="shop.replaced", shared=False, bind=True)  # type: ignore[untyped-decorator]
+    def replaced(self: Any, x: int) -> Any:
+        return self.replace(app.signature("shop.add", (x, 1)))
+
+    @app.task(name="shop.rejected", shared=False, acks_late=True)  # type: ignore[untyped-decorator]
+    def rejected(file: str) -> str:
+        if not Path(file).exists():
+            Path(file).touch()
+            raise Reject("not here", requeue=True)
         return "after all"
 
     @app.task(name="shop.fail", shared=False)  # type: ignore[untyped-decorator]

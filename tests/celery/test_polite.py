@@ -13,6 +13,7 @@ from celery import Celery, chain, chord, group
 from celery.exceptions import TaskRevokedError
 
 from headway.celery import GivenUp
+from headway.celery.sending import _times
 from headway.errors import BadJob, StoreUnavailable
 from tests.celery import shop as shop_module
 from tests.celery.conftest import Place
@@ -85,6 +86,34 @@ def test_a_retry_of_their_own_is_a_new_job(place: Place) -> None:
     result = place.task("again").delay(2)
     assert result.get(timeout=WITHIN_S) == 2
     assert len(jobs_of(place, result)) == 3
+
+
+def test_a_task_that_replaces_itself_is_replaced(place: Place) -> None:
+    result = place.task("replaced").delay(4)
+    assert result.get(timeout=WITHIN_S) == 5
+    assert {job["type"] for job in jobs_of(place, result)} == {"shop.replaced", "shop.add"}
+
+
+def test_a_task_that_rejects_its_message_for_another_worker_runs_again(
+    place: Place, tmp_path: Path
+) -> None:
+    result = place.task("rejected").delay(str(tmp_path / "rejected"))
+    assert result.get(timeout=WITHIN_S) == "after all"
+    assert len(jobs_of(place, result)) == 1
+
+
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "America/New_York"])
+def test_a_time_without_a_zone_is_utc_as_it_is_for_celery(
+    zone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        assert _times({"eta": "2030-01-01T00:00:00"}) == {"at": 1_893_456_000.0}
+        assert _times({"expires": "2030-01-01T01:00:00+01:00"}) == {"deadline": 1_893_456_000.0}
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_failure_is_theirs(place: Place) -> None:

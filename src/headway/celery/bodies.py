@@ -27,6 +27,7 @@ from headway.errors import ClaimRefused, HeadwayError
 logger = logging.getLogger("headway.celery")
 
 HEADER = "headway"
+AGAIN_S = 1.0
 AGAIN = (Kind.PUSHBACK, Kind.RETURNED)  # it runs again, and the caller does not notice
 
 
@@ -56,7 +57,12 @@ class Body:
             value = self._guarded(call, args, kwargs)
         except Retry as error:
             return self._retried(error)
-        except (Ignore, Reject):
+        except Reject as error:
+            if error.requeue:  # the message that Celery puts back is void, since its fence is
+                self.outcome = Outcome.returned(after_s=AGAIN_S)
+            raise
+        except Ignore:
+            self._send_aside()  # `self.replace` has sent another one under the same name
             raise
         except BaseException as error:
             return self._failed(error)
@@ -123,7 +129,7 @@ class Body:
         try:
             self._sender.put(self._aside)
         except HeadwayError as error:
-            self.outcome = Outcome.returned(after_s=1.0)
+            self.outcome = Outcome.returned(after_s=AGAIN_S)
             raise Ignore(f"its retry could not be put into the queue: {error}") from error
 
     def report(self) -> None:

@@ -13,7 +13,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from kombu.compression import compress
@@ -201,5 +201,6 @@ def _times(headers: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _stamp(moment: Any) -> float:
-    text = moment if isinstance(moment, datetime) else datetime.fromisoformat(str(moment))
-    return text.timestamp()
+    """A time without a zone is UTC, as it is for Celery's workers."""
+    found = moment if isinstance(moment, datetime) else datetime.fromisoformat(str(moment))
+    return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
