@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -50,6 +51,7 @@ class Publisher:
         self._producer: Any = None
         self._backoff = Backoff(LONGEST_S, 0.1)
         self.trouble: str | None = None  # empty: the broker is there; None: not known yet
+        self._look_at = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="headway-celery", daemon=True)
         self.sent = 0
@@ -86,12 +88,19 @@ class Publisher:
                     self._send_all(parcels)
                 else:
                     self._knock()
-                self._customer.look()
+                self._look()
             except Exception:
                 logger.exception("the courier of Celery's messages goes on after this")
                 self._stopping.wait(TICK_S)
         self._unsent(self._waiting())
         self._hang_up()
+
+    def _look(self) -> None:
+        """Not after each message: it takes a turn of the brain."""
+        now = time.monotonic()
+        if now >= self._look_at:
+            self._look_at = now + TICK_S
+            self._customer.look()
 
     def _unsent(self, parcels: Sequence[Parcel | Word]) -> None:
         for each in parcels:
