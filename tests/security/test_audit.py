@@ -39,7 +39,6 @@ NO_ACTION = {
     "POST /api/simulate",
     "POST /api/celery/types",
     "POST /api/celery/here",
-    "POST /api/celery/claim",
     "POST /api/celery/claims",
     # Looking what is behind an address.
     "POST /api/subscriptions/parse-collection",

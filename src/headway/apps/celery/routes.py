@@ -181,51 +181,15 @@ class OneClaim(Body):
     )  # fmt: skip
 
 
-class ClaimBody(OneClaim):
-    worker: Worker = ""
-
-
-class ClaimModel(BaseModel):
-    server: str
-    start_in_s: float | None = Field(
-        description="Begin when so many seconds have passed since the answer was sent, and at most "
-        "slack_s later, or ask again; below 0: at once; null: at any time."
-    )
-    took_s: float = Field(description="From the arrival of the request to this answer.")
-    job: WorkModel
-
-
-@quick.post(
-    router,
-    "/api/celery/claim",
-    ClaimBody,
-    summary="Begin a job whose message has arrived",
-    operation_id="claimWork",
-    response_class=Reply,
-    responses={200: {"model": ClaimModel}, **documented(409)},
-)
-async def claim(request: Request) -> Response:
-    """409: there is nothing to begin; forget the message. From then on it is like any job that was
-    taken: heartbeats and its end go to `/api/work`.
-    """
-    came_at = time.monotonic()
-    site, _ = whose(request, "operate", all_tenants=True)
-    body = await read(request, ClaimBody)
-    [found] = await site.application(APP).claim(body.worker, [body])
-    if isinstance(found, Refused):
-        raise Problem(409, _why_not(body, found), kind=f"claim-{found.why}")
-    return Reply({
-        "server": site.boot, **_granted(found, site.now()), "took_s": time.monotonic() - came_at,
-    })  # fmt: skip
-
-
 def _granted(found: Claim, now: float) -> dict[str, Any]:
     start_in_s = None if found.start_at is None else found.start_at - now
-    return {"start_in_s": start_in_s, "job": {**wire(found.work), "lease_s": found.lease_s}}
+    job = {**wire(found.work), "lease_s": found.lease_s}
+    return {"start_in_s": start_in_s, "job": job, "refused": None, "why": ""}
 
 
-def _why_not(said: OneClaim, refused: Refused) -> str:
-    return f"job {said.id} {WHY[refused.why]}"
+def _refused(said: OneClaim, refused: Refused) -> dict[str, Any]:
+    why = f"job {said.id} {WHY[refused.why]}"
+    return {"start_in_s": None, "job": None, "refused": refused.why, "why": why}
 
 
 class ClaimsBody(Body):
@@ -236,16 +200,18 @@ class ClaimsBody(Body):
 
 
 class ClaimedModel(BaseModel):
-    """As the answer to one claim, or why it is refused."""
-
-    start_in_s: float | None
+    start_in_s: float | None = Field(
+        description="Begin when so many seconds have passed since the answer was sent, and at most "
+        "slack_s later, or ask again; below 0: at once; null: at any time."
+    )
     job: WorkModel | None = Field(description="null: there is nothing to begin.")
+    refused: Literal["stale", "claimed", "later"] | None = Field(description="null: it is granted.")
     why: str = Field(description="Why not; empty: it is granted.")
 
 
 class ClaimsModel(BaseModel):
     server: str
-    took_s: float
+    took_s: float = Field(description="From the arrival of the request to this answer.")
     claims: list[ClaimedModel]
 
 
@@ -254,20 +220,21 @@ class ClaimsModel(BaseModel):
     "/api/celery/claims",
     ClaimsBody,
     summary="Begin jobs whose messages have arrived",
-    operation_id="claimWorks",
+    operation_id="claimWork",
     response_class=Reply,
     responses={200: {"model": ClaimsModel}, **documented()},
 )
 async def claims(request: Request) -> Response:
-    """Each is granted or refused by itself."""
+    """Each is granted or refused by itself; forget the message of one that is refused. From then on
+    it is like any job that was taken: heartbeats and its end go to `/api/work`.
+    """
     came_at = time.monotonic()
     site, _ = whose(request, "operate", all_tenants=True)
     body = await read(request, ClaimsBody)
     found = await site.application(APP).claim(body.worker, body.claims)
     now = site.now()
     answers = [
-        {"start_in_s": None, "job": None, "why": _why_not(said, each)}
-        if isinstance(each, Refused) else {**_granted(each, now), "why": ""}
+        _refused(said, each) if isinstance(each, Refused) else _granted(each, now)
         for said, each in zip(body.claims, found, strict=True)
     ]  # fmt: skip
     took_s = time.monotonic() - came_at
