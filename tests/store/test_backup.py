@@ -171,6 +171,45 @@ def test_only_an_empty_place_will_do(store: Store, url: str, elsewhere: str, fil
     assert store.job(3) is not None
 
 
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])
+def test_what_was_left_beside_a_file_is_part_of_a_store_too(
+    tmp_path: Path, file: Path, end: str
+) -> None:
+    """SQLite would write it over what was restored."""
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    open_store(url).close()
+    back_up(url, file)
+    place = tmp_path / "b"
+    place.mkdir()
+    (place / f"b.db{end}").symlink_to("nowhere")
+    with pytest.raises(BackupFailed, match="together with its -wal and -shm"):
+        bring_back(file, f"sqlite:///{place / 'b.db'}")
+    assert [each.name for each in place.iterdir()] == [f"b.db{end}"]
+
+
+def test_what_appears_during_a_restore_is_seen(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    open_store(url).close()
+    back_up(url, file)
+    place = tmp_path / "b"
+    place.mkdir()
+    monkeypatch.setattr(sqlite, "_renumber", lambda *_: (place / "b.db-wal").touch())
+    with pytest.raises(BackupFailed, match=r"b\.db-wal"):
+        bring_back(file, f"sqlite:///{place / 'b.db'}")
+    assert [each.name for each in place.iterdir()] == ["b.db-wal"]
+
+
+def test_a_store_that_was_closed_is_one_file(tmp_path: Path) -> None:
+    """Whoever moves it away needs nothing beside it, whichever connection was closed last."""
+    store = open_store(f"sqlite:///{tmp_path / 'a.db'}")
+    put_one(store)
+    assert store.job(1) is not None  # with a connection for reading
+    store.close()
+    assert [each.name for each in tmp_path.iterdir()] == ["a.db"]
+
+
 def test_no_engine_may_run_there(tmp_path: Path, file: Path) -> None:
     """On a file that was removed while it ran."""
     url = f"sqlite:///{tmp_path / 'a.db'}"

@@ -61,9 +61,9 @@ def copy_out(
         writer.add(MEMBER, _pieces(copy))
         return {"store": "sqlite", "name": str(path), "made_at": made_at, **said}
     finally:
-        for name in (str(copy), f"{copy}-wal", f"{copy}-shm", f"{copy}-journal"):
+        for each in _parts(copy):
             with contextlib.suppress(OSError):
-                os.unlink(name)
+                each.unlink()
 
 
 def _copy_pages(path: Path, copy: Path, tell: Tell) -> None:
@@ -176,12 +176,10 @@ def copy_in(
 ) -> None:  # fmt: skip
     """Into a place where there is no store yet, and no engine."""
     check_version(reader.manifest, migrations()[-1][0])
-    if file.exists():
-        raise BackupFailed(f"there is a store in {file.parent} already; name an empty directory, "
-                           "or move that one away")  # fmt: skip
+    _check_empty(file)
     lock = EngineLock(str(file.resolve()))  # an engine may go on with a file that was removed
     copy = file.with_name(f".{file.name}.restoring")
-    beside = [copy, *(copy.with_name(copy.name + end) for end in ("-wal", "-shm", "-journal"))]
+    beside = _parts(copy)
     try:
         _unpack(reader, copy, tell)
         _compare(copy, reader.manifest)
@@ -189,6 +187,7 @@ def copy_in(
         with _opened(copy) as db:
             _renumber(db, reader.manifest)
             db.pragma("journal_mode", "delete")
+        _check_empty(file)  # once more: it has taken a while
         _put_in_place(copy, file)
     except FileExistsError:
         raise BackupFailed(f"somebody else has made a store in {file.parent} meanwhile") from None
@@ -204,6 +203,23 @@ def copy_in(
         with contextlib.suppress(OSError):
             if not file.exists():
                 Path(f"{file}-engine").unlink(missing_ok=True)
+
+
+def _parts(file: Path) -> list[Path]:
+    """A SQLite file, and what SQLite keeps beside it."""
+    return [file.with_name(file.name + end) for end in ("", "-wal", "-shm", "-journal")]
+
+
+def _check_empty(file: Path) -> None:
+    """A WAL that was left behind is no less of a store: SQLite would put what is in it over what
+    was restored.
+    """
+    there = [each.name for each in _parts(file) if os.path.lexists(each)]
+    if there:
+        raise BackupFailed(
+            f"something of a store is in {file.parent} already ({', '.join(there)}); move "
+            f"{file.name} together with its -wal and -shm away, or name an empty directory"
+        )
 
 
 def check_version(manifest: Manifest, newest: int) -> None:

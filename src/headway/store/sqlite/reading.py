@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
@@ -70,12 +69,16 @@ class Reader(Looker):
         return db
 
     def close(self) -> None:
+        """The last connection to a file takes its WAL along, unless it was interrupted: then the
+        file would need what lies beside it.
+        """
         with self._lock:
             self._closed = True
             for db in list(self._all):
-                db.interrupt()
-                with contextlib.suppress(apsw.ThreadingViolationError):
-                    db.close()  # one that is being read from closes when its thread lets go
+                try:
+                    db.close()
+                except apsw.ThreadingViolationError:
+                    db.interrupt()  # it is being read from, and closes when its thread lets go
             self._all.clear()
         self._local = threading.local()
 
