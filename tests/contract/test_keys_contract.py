@@ -4,12 +4,18 @@ server goes on.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from headway.api.config import Config
+from headway.api.site import Site
+from headway.apps.keys.ring import Ring
 from headway.net import sealing
 from headway.net.sealing import Vault
 from headway.store import open_store
@@ -136,3 +142,45 @@ def test_no_key_and_no_secret_is_shown(new_sqlite_server: NewServer, path: str) 
             assert key not in server.printed()
         assert CANARY not in answer.text
         assert key_file.stat().st_mode & 0o777 == 0o600
+
+
+def test_keys_that_are_added_at_once_are_all_there(tmp_path: Path) -> None:
+    """What one of them has sealed could not be opened any more if another took its place."""
+    ring = Ring(cast("Site", Standing(tmp_path)))
+    together = threading.Barrier(8)
+
+    def rotate(_: int) -> list[str]:
+        together.wait(10)
+        return [ring.rotate() for _ in range(5)]
+
+    with ThreadPoolExecutor(8) as pool:
+        new = [id for ids in pool.map(rotate, range(8)) for id in ids]
+    assert sorted(sealing.ids_at(str(tmp_path), {})) == sorted(new)
+
+
+class Standing:
+    """As much of a site as keys need to be rotated."""
+
+    def __init__(self, directory: Path) -> None:
+        self.config = Config(data=str(directory))
+        self.app = self
+        self.engine = self
+
+
+def test_who_changes_keys_waits_for_whoever_does(tmp_path: Path) -> None:
+    """Also another server that shares the directory."""
+    waits = threading.Event()
+    with sealing.changing(str(tmp_path)):
+        other = threading.Thread(target=lambda: changed(tmp_path, waits))
+        other.start()
+        assert waits.wait(10)
+        sealing.write_key_file(str(tmp_path), ["first"])
+    other.join(10)
+    assert sealing.keys_at(str(tmp_path), {})[1] == ["first", "second"]
+
+
+def changed(directory: Path, waits: threading.Event) -> None:
+    waits.set()
+    with sealing.changing(str(directory)):
+        keys = sealing.keys_at(str(directory), {})[1]
+        sealing.write_key_file(str(directory), [*keys, "second"])

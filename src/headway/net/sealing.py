@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import base64
 import binascii
+import fcntl
 import hashlib
 import os
 import re
 import secrets
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -25,6 +26,7 @@ from headway.net.redaction import SECRETS
 
 VARIABLE = "HEADWAY_SECRET_KEYS"
 FILE = "secret.key"
+LOCK = f"{FILE}-lock"
 KEY_BYTES = 32
 NONCE_BYTES = 12
 MAX_KEY_FILE_BYTES = 65_536  # some hundred keys
@@ -249,8 +251,30 @@ def _make_key_file(directory: str, path: str) -> None:
         ) from None
 
 
+@contextmanager
+def changing(directory: str) -> Iterator[None]:
+    """For whoever reads the keys and writes others in their place: one at a time, of all threads of
+    all servers that share the directory. Of two at once, one would lose the key of the other.
+    """
+    path = os.path.join(directory, LOCK)
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise BadSettings(
+            f"{path} cannot be made ({error.strerror}); make the directory writable"
+        ) from None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # each has opened it anew, so threads wait as well
+        yield
+    finally:
+        os.close(handle)
+
+
 def write_key_file(directory: str, keys: Iterable[str]) -> None:
-    """In the place of the one that is there, or is not: whole, and for us alone."""
+    """In the place of the one that is there, or is not: whole, and for us alone. Who has read keys
+    before does so while `changing`.
+    """
     path = os.path.join(directory, FILE)
     try:
         handle, draft = tempfile.mkstemp(prefix=f".{FILE}.", dir=directory)  # with mode 600

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from headway.api.problems import Problem
@@ -74,12 +75,13 @@ class Ring:
                 f"restart them, and run `headway keys reseal`. {sealing.HOW_TO_MAKE_ONE}",
                 kind="keys-in-environment",
             )
-        if not self._ids():
-            return Vault.made_at(self._directory).ids[0]
-        _, keys = sealing.keys_at(self._directory)
-        new = sealing.new_key()
-        sealing.write_key_file(self._directory, [new, *keys])
-        return sealing.id_of(new)
+        with self._changing():
+            if not self._ids():
+                return Vault.made_at(self._directory).ids[0]
+            _, keys = sealing.keys_at(self._directory)
+            new = sealing.new_key()
+            sealing.write_key_file(self._directory, [new, *keys])
+            return sealing.id_of(new)
 
     def reseal(self, most: int) -> Portion:
         self._check_leads()
@@ -94,18 +96,34 @@ class Ring:
         self._check_leads()
         if not self._ids():
             return []
+        if self._in_environment:
+            removed = self._unneeded(sealing.keys_at(self._directory)[1])
+            if removed:
+                raise Problem(409, f"nothing needs {', '.join(removed)}; take it out of {VARIABLE} "
+                              "on every server of this store, and restart them",
+                              kind="keys-in-environment")  # fmt: skip
+            return []
+        with self._changing():
+            keys = sealing.keys_at(self._directory)[1]
+            removed = self._unneeded(keys)
+            if removed:
+                kept = [key for key in keys if sealing.id_of(key) not in removed]
+                sealing.write_key_file(self._directory, kept)
+            return removed
+
+    def _unneeded(self, keys: list[str]) -> list[str]:
+        """The ids of those that have sealed nothing that is stored; never of the first."""
         needed = self._counts()
-        _, keys = sealing.keys_at(self._directory)
-        kept = [key for place, key in enumerate(keys)
-                if place == 0 or sealing.id_of(key) in needed]  # fmt: skip
-        removed = [sealing.id_of(key) for key in keys if key not in kept]
-        if removed and self._in_environment:
-            raise Problem(409, f"nothing needs {', '.join(removed)}; take it out of {VARIABLE} on "
-                          "every server of this store, and restart them",
-                          kind="keys-in-environment")  # fmt: skip
-        if removed:
-            sealing.write_key_file(self._directory, kept)
-        return removed
+        ids = [sealing.id_of(key) for key in keys]
+        return [id for id in ids[1:] if id != ids[0] and id not in needed]
+
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        try:
+            with sealing.changing(self._directory):
+                yield
+        except BadSettings as error:
+            raise Problem(503, str(error), kind="no-secret-key") from error
 
     def _turn(self, do: Callable[[Brain], None]) -> None:
         brain = self._site.engine.brain
