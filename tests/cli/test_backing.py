@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+from datetime import UTC, datetime
 from pathlib import Path
+from time import time
 
 import pytest
 
@@ -41,15 +44,38 @@ def test_there_and_back(direct: Cli, capsys: pytest.CaptureFixture[str], tmp_pat
     assert "already" in other.refuses("restore", str(file))
 
 
+def old_backup(directory: Path, name: str, days: int) -> Path:
+    """Written so many days ago."""
+    file = directory / name
+    file.write_text("")
+    at = time() - days * 86_400
+    os.utime(file, (at, at))
+    return file
+
+
 def test_a_directory_keeps_the_newest(direct: Cli, tmp_path: Path) -> None:
     backups = tmp_path / "backups"
     backups.mkdir()
-    for old in ("headway-20200101-000000.headway", "headway-20200102-000000.headway"):
-        (backups / old).write_text("")
-    (backups / "diary.txt").write_text("")
+    oldest = old_backup(backups, "headway-20200102-000000.headway", days=30)
+    old_backup(backups, "headway-20200101-000000.headway", days=29)
+    old_backup(backups, "diary.txt", days=90)
     made = direct.json("backup", str(backups), "--keep", "2")
-    assert made["removed"] == [str(backups / "headway-20200101-000000.headway")]
+    assert made["removed"] == [str(oldest)]
     assert len(list(backups.iterdir())) == 3
+
+
+def test_what_somebody_has_named_is_kept_and_so_is_the_new_one(
+    direct: Cli, tmp_path: Path
+) -> None:  # fmt: skip
+    """Also if the clock was put back: the name and the time of an older one are of the future."""
+    backups = tmp_path / "backups"
+    backups.mkdir()
+    named = old_backup(backups, "headway-before-upgrade.headway", days=90)
+    ahead = old_backup(backups, "headway-99990101-000000.headway", days=-2)
+    made = direct.json("backup", str(backups), "--keep", "1")
+    assert made["removed"] == [str(ahead)]
+    assert sorted(backups.iterdir()) == sorted([named, Path(made["file"])])
+    assert made["file"][-23:-8] <= datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
 
 
 def test_keys_are_in_it_only_if_somebody_says_so(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import perf_counter, time
@@ -30,7 +31,8 @@ from headway.store.backup import noted, sqlite
 from headway.store.backup.file import Manifest, Reader, Tell
 
 ENDING = ".headway"
-NAMED = "headway-%Y%m%d-%H%M%S" + ENDING
+NAMED = "headway-%Y%m%d-%H%M%S" + ENDING  # in UTC, whose clock is never put back
+OF_OURS = re.compile(r"headway-\d{8}-\d{6}" + re.escape(ENDING))  # whoever names one keeps it
 
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The file; a directory to name it by "
                                       "the time.")]  # fmt: skip
@@ -65,7 +67,7 @@ def backup(
     directory = file if file.is_dir() else None
     if keep is not None and directory is None:
         raise typer.BadParameter("--keep is for a directory of backups")
-    path = file / datetime.now().strftime(NAMED) if directory else file
+    path = file / datetime.now(UTC).strftime(NAMED) if directory else file
     keys = _keys_here(where) if with_keys else None
     began = perf_counter()
     with _interruptible(), _bar("copying") as tell:
@@ -73,7 +75,7 @@ def backup(
                                  made_by=__version__)  # fmt: skip
     took_s = perf_counter() - began
     noted.note(where.store_url, path, manifest.made_at)
-    removed = _remove_old(directory, keep) if directory is not None and keep is not None else []
+    removed = _remove_old(path, keep) if keep is not None else []
     data = {"file": str(path), "bytes": path.stat().st_size, "took_s": round(took_s, 3),
             "removed": removed, **_view(manifest)}  # fmt: skip
     call.out.show(data, lambda said: _told(manifest, [
@@ -253,13 +255,15 @@ def _postgres() -> Any:
     return postgres
 
 
-def _remove_old(directory: Path, keep: int) -> list[str]:
-    """Only what has such a name; the new one is the newest."""
-    found = sorted(directory.glob(f"headway-*{ENDING}"), key=lambda each: each.name)
-    old = found[: max(0, len(found) - keep)]
-    for each in old:
+def _remove_old(new: Path, keep: int) -> list[str]:
+    """Beside the new one, and never itself, whatever the clock says: by when they were written."""
+    others = [each for each in new.parent.iterdir()
+              if OF_OURS.fullmatch(each.name) and each.name != new.name]  # fmt: skip
+    others.sort(key=lambda each: (each.stat().st_mtime, each.name), reverse=True)
+    old = others[keep - 1 :]
+    for each in reversed(old):
         each.unlink()
-    return [str(each) for each in old]
+    return [str(each) for each in reversed(old)]
 
 
 @contextmanager
