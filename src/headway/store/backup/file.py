@@ -56,6 +56,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     members: dict[str, Member] = {}
     tables: dict[str, Any] = {}  # of PostgreSQL: columns, and how to make a table nobody knows
     sequences: dict[str, tuple[int, bool]] = {}
+    sequence_words: dict[str, tuple[str, str]] = {}  # to make one, and to bind it to its column
 
     @property
     def total(self) -> int:

@@ -29,6 +29,7 @@ PLACE = "tables/{}.copy"
 COLUMNS = text_of("backup_columns")
 SEQUENCES = text_of("backup_sequences")
 EXTRAS = text_of("backup_extras")
+SEQUENCES_THERE = "select sequencename from pg_sequences where schemaname = current_schema()"
 SNAPSHOT = "begin isolation level repeatable read, read only"
 
 
@@ -65,26 +66,26 @@ def _copy_tables(
     apps: dict[str, int] = {}
     if "app_schemas" in tables:
         apps = dict(db.execute("select app, version from app_schemas").fetchall())
+    sequences = db.execute(SEQUENCES, (address.schema,)).fetchall()
     return {
         "store": "postgres", "name": address.name, "made_at": made_at, "schema": schema,
         "apps": apps, "rows": rows, "tables": tables,
         "keys": keys_of(sealed, list(tables), lambda query: db.execute(query.encode()).fetchall()),
-        "sequences": {
-            name: (int(last), bool(called))
-            for name, last, called in db.execute(SEQUENCES, (address.schema,))
-        },
+        "sequences": {name: (int(last), bool(called)) for name, last, called, _, _ in sequences},
+        "sequence_words": {name: (words, of or "") for name, _, _, words, of in sequences if words},
     }  # fmt: skip
 
 
 def _tables_of(db: Connection, schema: str) -> dict[str, dict[str, Any]]:
     """The columns of each, and the words that would make it again."""
     found: dict[str, dict[str, Any]] = {}
-    for table, column, words in db.execute(COLUMNS, (schema,)):
-        about = found.setdefault(table, {"columns": [], "words": [], "after": []})
-        about["columns"].append(column)
+    for table, column, words, computed in db.execute(COLUMNS, (schema,)):
+        about = found.setdefault(table, {"columns": [], "words": [], "after": [], "last": []})
         about["words"].append(words)
-    for table, words in db.execute(EXTRAS, {"schema": schema}):
-        found[table]["after"].append(words)
+        if not computed:
+            about["columns"].append(column)
+    for table, words, needs_others in db.execute(EXTRAS, {"schema": schema}):
+        found[table]["last" if needs_others else "after"].append(words)
     return {name: about for name, about in found.items() if name not in FLEETING}
 
 
@@ -141,10 +142,12 @@ def copy_in(
             with db.transaction():
                 db.execute(ONE_AT_A_TIME)
                 _check_empty(db, address)
-                _make_tables(db, address, manifest, apps)
+                unknown = _make_tables(db, address, manifest, apps)
                 _load(db, reader, tell)
                 _bring_up_to_date(db, address, manifest, apps)
                 _renumber(db, manifest)
+                for table in unknown:
+                    _run(db, manifest.tables[table].get("last", ()))
             db.execute("analyze")
         finally:
             db.close()
@@ -163,9 +166,9 @@ def _check_empty(db: Connection, address: Address) -> None:
 
 def _make_tables(
     db: Connection, address: Address, manifest: Manifest, apps: Mapping[str, Sequence[Migration]]
-) -> None:
+) -> list[str]:
     """As they were when the backup was made: by the migrations of that time, and what nobody here
-    knows by the words that the backup has for it.
+    knows by the words that the backup has for it. The names of the latter.
     """
     db.execute(f'create schema if not exists "{address.schema}"'.encode())
     for number, text in migrations():
@@ -177,12 +180,28 @@ def _make_tables(
     there = set(_tables_of(db, address.schema)) | FLEETING
     for table in there - FLEETING:
         db.execute(sql.SQL("truncate {}").format(sql.Identifier(table)))
-    for table, about in manifest.tables.items():
-        if table not in there:
-            words = ", ".join(about["words"])
-            db.execute(f'create table "{table}" ({words})'.encode())
-            for each in about["after"]:
-                db.execute(each.encode())
+    unknown = [table for table in manifest.tables if table not in there]
+    _make_unknown(db, manifest, unknown)
+    return unknown
+
+
+def _make_unknown(db: Connection, manifest: Manifest, unknown: Sequence[str]) -> None:
+    """Sequences first, since columns take their numbers from them; then each is bound to its
+    column, and goes with it.
+    """
+    there = {name for name, *_ in db.execute(SEQUENCES_THERE)}
+    missing = [words for name, words in manifest.sequence_words.items() if name not in there]
+    _run(db, [make for make, _ in missing])
+    for table in unknown:
+        about = manifest.tables[table]
+        name = sql.Identifier(table).as_string(db)
+        _run(db, [f"create table {name} ({', '.join(about['words'])})", *about["after"]])
+    _run(db, [bind for _, bind in missing if bind])
+
+
+def _run(db: Connection, texts: Iterable[str]) -> None:
+    for each in texts:
+        db.execute(each.encode())
 
 
 def _load(db: Connection, reader: Reader, tell: Tell) -> None:
