@@ -106,6 +106,33 @@ def test_keys_are_in_it_only_if_somebody_says_so(
     assert "move that file away" in other.refuses("restore", str(tmp_path / "with.headway"))
 
 
+def test_a_place_where_no_keys_can_be_written_is_told_before_the_store_is_there(
+    bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full, empty = new_database(), new_database()
+    open_store(full).close()
+    monkeypatch.setenv(sealing.VARIABLE, sealing.new_key())
+    bare.json("backup", "one.headway", "--with-keys", "--dsn", full)
+    monkeypatch.delenv(sealing.VARIABLE)
+    (tmp_path / "file").write_text("")
+    refused = bare.refuses("restore", "one.headway", "--dsn", empty, "--data", "file/data")
+    assert refused == "file/data cannot be made: Not a directory"
+    assert bare("restore", "one.headway", "--dsn", empty, "--data", "data").code == 0
+    assert (tmp_path / "data" / sealing.FILE).exists()
+
+
+def test_a_restore_that_fails_leaves_no_keys(bare: Cli, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    open_store(f"sqlite:///{data / 'headway.db'}").close()
+    Vault.at(str(data), {})
+    bare.json("backup", "one.headway", "--with-keys", "--data", "data")
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "headway.db").write_text("")
+    assert "already" in bare.refuses("restore", "one.headway", "--data", "b")
+    assert [each.name for each in (tmp_path / "b").iterdir()] == ["headway.db"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

@@ -318,6 +318,25 @@ def test_nothing_is_left_of_a_restore_that_fails(
     bring_back(file, elsewhere)
 
 
+def test_only_trouble_with_the_file_is_told_of_the_file(tmp_path: Path, file: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    open_store(url).close()
+    back_up(url, file)
+    with pytest.raises(PermissionError), backups.reading(file):
+        raise PermissionError(errno.EACCES, "Permission denied", "elsewhere")
+
+
+def test_a_disk_that_is_full_while_it_is_checked(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    open_store(url).close()
+    back_up(url, file)
+    monkeypatch.setattr(sqlite, "_unpack", lambda *_: full_disk(None))
+    with pytest.raises(BackupFailed, match="nothing was checked: No space left"):
+        verify(file, tmp_path)
+
+
 # ---------------------------------------------------------------------- damage
 
 

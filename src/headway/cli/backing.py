@@ -151,23 +151,37 @@ def _bring_back(reader: Reader, where: Where, tell: Tell) -> str | None:
     from headway.apps.stored import migrations  # noqa: PLC0415
 
     keys = reader.keys()
-    key_file = where.data / sealing.FILE
-    if keys is not None and os.path.lexists(key_file):
-        raise CommandFailed(f"there are keys in {key_file} already, and the backup brings others; "
-                            "move that file away")  # fmt: skip
     known, manifest = migrations(), reader.manifest
     _check_apps(manifest, {name: len(texts) for name, texts in known.items()})
     there = {name: known[name] for name in manifest.apps if name in known}
-    if where.dsn is not None:
-        _postgres().copy_in(reader, where.dsn, there, tell)
-    else:
-        where.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        sqlite.copy_in(reader, where.file, there, tell)
+    if where.dsn is None or keys is not None:
+        where.make_directory()
+    with _keys_put_back(where, keys) as key_file:
+        if where.dsn is not None:
+            _postgres().copy_in(reader, where.dsn, there, tell)
+        else:
+            sqlite.copy_in(reader, where.file, there, tell)
+    return key_file
+
+
+@contextmanager
+def _keys_put_back(where: Where, keys: str | None) -> Iterator[str | None]:
+    """Before the store, and gone again if that fails: a store without them would be half of what
+    was restored, and could not be restored again.
+    """
     if keys is None:
-        return None
-    where.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield None
+        return
+    key_file = where.data / sealing.FILE
+    if os.path.lexists(key_file):
+        raise CommandFailed(f"there are keys in {key_file} already, and the backup brings others; "
+                            "move that file away")  # fmt: skip
     sealing.write_key_file(str(where.data), keys.split())
-    return str(key_file)
+    try:
+        yield str(key_file)
+    except BaseException:
+        key_file.unlink(missing_ok=True)
+        raise
 
 
 def _check_apps(manifest: Manifest, known: dict[str, int]) -> None:

@@ -52,12 +52,15 @@ class Where:
     def make(self) -> None:
         """The data directory and its store, for commands that may be the first."""
         if self.dsn is None:
-            try:
-                # As the server makes it: others could read in it what lets them in.
-                self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except OSError as error:
-                raise CommandFailed(f"{self.data} cannot be made: {error.strerror}") from error
+            self.make_directory()
         open_store(self.store_url).close()
+
+    def make_directory(self) -> None:
+        """As the server makes it: others could read in it what lets them in."""
+        try:
+            self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise CommandFailed(f"{self.data} cannot be made: {error.strerror}") from error
 
     def running(self) -> Running | None:
         """The server that runs on this data directory, if it answers."""

@@ -194,6 +194,8 @@ class Reader:
         except (KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise BackupFailed(f"{name} in {self.path} is damaged ({error}); use another "
                                "backup") from None  # fmt: skip
+        except OSError as error:
+            raise BackupFailed(f"{self.path} cannot be read: {error.strerror}") from error
         if said is None or (size, digest.hexdigest()) != (said.bytes, said.sha256):
             raise BackupFailed(f"{name} in {self.path} is not what was written; use another backup")
 
@@ -220,9 +222,21 @@ class Reader:
 
 @contextmanager
 def reading(path: Path) -> Iterator[Reader]:
+    """What goes wrong with the file is told as such; whatever whoever reads it does with it, is
+    theirs to tell.
+    """
+    with _trouble_with(path):
+        zip = zipfile.ZipFile(path)
+    with zip:
+        with _trouble_with(path):
+            reader = Reader(path, zip)
+        yield reader
+
+
+@contextmanager
+def _trouble_with(path: Path) -> Iterator[None]:
     try:
-        with zipfile.ZipFile(path) as zip:
-            yield Reader(path, zip)
+        yield
     except zipfile.BadZipFile:
         raise BackupFailed(f"{path} is no backup of Headway, or its end is missing; use another "
                            "one") from None  # fmt: skip

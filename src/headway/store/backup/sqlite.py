@@ -148,7 +148,11 @@ def _pieces(path: Path) -> Iterator[bytes]:
 def check_whole(reader: Reader, directory: Path, tell: Tell) -> None:
     """The file that is in it opens, is whole, and has the rows that were counted."""
     copy = directory / MEMBER
-    _unpack(reader, copy, tell)
+    try:
+        _unpack(reader, copy, tell)
+    except OSError as error:
+        raise BackupFailed(f"{copy} cannot be written, so nothing was checked: {error.strerror}; "
+                           "let TMPDIR name a place with room") from error  # fmt: skip
     _compare(copy, reader.manifest)
 
 
