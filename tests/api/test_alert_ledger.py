@@ -51,6 +51,13 @@ def test_what_gets_worse_is_told_again_and_what_gets_better_is_not() -> None:
     assert told(ledger.hear([seen(kind="disk_low")], 10.0)) == []
 
 
+def test_what_gets_worse_before_anybody_heard_of_it_is_still_untold() -> None:
+    ledger = new_ledger()
+    ledger.hear([seen()], 0.0)
+    assert told(ledger.hear([seen(level="bad")], 5.0)) == ["alert.worsens"]
+    assert told(ledger.untold(6.0)) == ["alert.begins"]
+
+
 def test_what_goes_on_for_long_is_repeated_once_somebody_has_heard_of_it() -> None:
     ledger = new_ledger(repeat_after="1h")
     [begins] = ledger.hear([seen()], 0.0)

@@ -147,6 +147,29 @@ def test_without_a_receiver_nobody_is_told(new_sqlite_server: NewServer) -> None
         assert "HEADWAY_ALERTS_URL" in said["detail"]
 
 
+def test_a_receiver_that_is_named_later_hears_of_what_still_goes_on(
+    new_sqlite_server: NewServer,
+) -> None:
+    server = new_sqlite_server(**QUICK)
+    with Api(server.url) as api:
+        close(api, "angry.example")
+        [goes_on] = eventually(lambda: api.get("/api/alerts")["open"])
+        assert goes_on["told_at"] is None
+        close(api, "brief.example")
+        eventually(lambda: len(api.get("/api/alerts")["open"]) == 2)
+        api.post("/api/upstreams/brief.example/open")
+        eventually(lambda: len(api.get("/api/alerts")["open"]) == 1)
+        assert [each["told_at"] for each in api.get("/api/alerts")["open"]] == [None]
+    server.stop()
+    with receiver() as ear:
+        server.environment |= {"HEADWAY_ALERTS_URL": ear.url, "HEADWAY_OUTBOUND_ALLOW": OWN}
+        server.start()
+        eventually(lambda: about(ear, "angry.example"))
+        with Api(server.url) as api:
+            eventually(lambda: api.get("/api/alerts")["open"][0]["told_at"])
+        assert not about(ear, "brief.example")
+
+
 def test_an_address_inside_is_refused_unless_it_is_allowed(new_sqlite_server: NewServer) -> None:
     """A name that leads there is refused when it is called."""
     with receiver() as ear:

@@ -132,10 +132,14 @@ class Alarm:
             await asyncio.to_thread(self._write_down, new)
 
     def _tell(self, messages: Sequence[Message]) -> None:
+        """Of what goes on while nobody is there to be told, a receiver hears that is there after a
+        restart; of what has ended, nobody needs to.
+        """
         reached = [each for each in self.receivers if not each.gone]
         for message in messages:
-            self._waiting[message.key] = set(reached)
-            if not reached:
+            if reached:
+                self._waiting[message.key] = set(reached)
+            elif message.what is What.ENDS:
                 self._everybody_heard(message)
         for each in reached:
             each.tell(messages)

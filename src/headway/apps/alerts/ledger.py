@@ -105,7 +105,8 @@ class Ledger:
             known.ending, known.told_at = False, now
             yield _message(What.REPEATS, id, known, now)
         elif worse:
-            known.told_at = now
+            if known.told_at is not None:  # somebody still has to hear that it began
+                known.told_at = now
             yield _message(What.WORSENS, id, known, now)
         elif known.told_at is not None and now - known.told_at >= self._repeat_s:
             known.told_at = now
