@@ -74,6 +74,31 @@ def test_only_what_is_wanted_is_told() -> None:
     assert [each.alert["subject"]["name"] for each in ledger.hear(shown, 0.0)] == ["b", "d"]
 
 
+def many(*names: str) -> Any:
+    """One sentence for all of them, as `bundled` makes it."""
+    return {**seen("", "upstreams_closed"), "of": ["upstream_closed"], "text": ", ".join(names)}
+
+
+@pytest.mark.parametrize("kinds", [(), ("upstream_closed",), ("upstream*_closed",)])
+def test_so_many_that_they_are_one_sentence_have_not_ended(kinds: tuple[str, ...]) -> None:
+    """Nor do they begin again when they are few again; the one that was never told alone does."""
+    ledger = new_ledger(kinds=kinds)
+    assert len(ledger.hear([seen("a"), seen("b")], 0.0)) == 2
+    assert told(ledger.hear([many("a", "b", "c")], 5.0)) == ["alert.begins"]
+    assert told(ledger.hear([many("a", "b", "c")], 100.0)) == []
+    [begins] = ledger.hear([seen("b"), seen("c")], 105.0)
+    assert (begins.what, begins.alert["subject"]["name"]) == (What.BEGINS, "c")
+    ends = ledger.hear([seen("b"), seen("c")], 200.0)
+    assert sorted((each.what, each.alert["subject"]["name"]) for each in ends) == [
+        (What.ENDS, ""), (What.ENDS, "a"),
+    ]  # fmt: skip
+
+
+def test_many_of_a_kind_that_nobody_wants_are_not_told() -> None:
+    ledger = new_ledger(kinds=("disk_*",))
+    assert told(ledger.hear([many("a", "b")], 0.0)) == []
+
+
 def test_what_passes_at_once_is_no_alert() -> None:
     ledger = Ledger(AlertSettings().wants, repeat_s=1e9, calm_s=30.0, looks=2)
     assert told(ledger.hear([seen()], 0.0)) == []

@@ -202,6 +202,7 @@ def test_many_of_a_kind_are_one_sentence(world: Seen) -> None:
     found = world.items()
     assert list(found) == ["upstreams_closed"]
     assert found["upstreams_closed"]["values"]["count"] == FEW + 27
+    assert found["upstreams_closed"]["of"] == ["upstream_closed"]
     assert found["upstreams_closed"]["text"].startswith(f"{FEW + 27} upstreams are closed: n")
 
 
@@ -211,6 +212,7 @@ def test_a_bundle_is_as_bad_as_the_worst_in_it() -> None:
     items.append(Attention("a", Level.BAD, ("thing", "last"), ""))
     (one,) = bundled("all", items, "{}: {}".format)
     assert (one.level, one.text) == (Level.BAD, "11: 0, 1, 2, 3, 4 and 6 more")
+    assert one.of == ("a",)
 
 
 class Loud:

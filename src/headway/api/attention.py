@@ -25,7 +25,9 @@ ORDER = tuple(Level)  # the worst first
 
 
 class Attention(NamedTuple):
-    """`subject`: the kind and the name of what it is about. Times as numbers; None: not known."""
+    """`subject`: the kind and the name of what it is about. Times as numbers; None: not known.
+    `of`: the kinds of those that it stands for, if it is one sentence for many.
+    """
 
     kind: str
     level: Level
@@ -34,6 +36,7 @@ class Attention(NamedTuple):
     values: Mapping[str, Any] = {}
     since: float | None = None
     until: float | None = None
+    of: tuple[str, ...] = ()
 
 
 def bundled(
@@ -48,7 +51,8 @@ def bundled(
     names = [each.subject[1] for each in items]
     noun = items[0].subject[0]
     values = {"count": len(items), "names": names[:NAMED]}
-    return [Attention(kind, level, (noun, ""), say(len(items), listed(names)), values)]
+    of = tuple(dict.fromkeys(each.kind for each in items))
+    return [Attention(kind, level, (noun, ""), say(len(items), listed(names)), values, of=of)]
 
 
 def listed(names: Sequence[str]) -> str:

@@ -108,6 +108,7 @@ def _view(item: Attention) -> dict[str, Any]:
         "until": moment(item.until),
         "values": {key: _redacted(value) for key, value in item.values.items()},
         "text": redact(item.text),
+        "of": list(item.of),
     }
 
 

@@ -30,6 +30,9 @@ class AttentionModel(BaseModel):
     until: Moment = Field(description="When it ends by itself, if that is known.")
     values: dict[str, Any] = Field(description="What the sentence is made of.")
     text: str = Field(description="The sentence, in English.")
+    of: list[str] = Field(
+        description="If it is one sentence for many: the kinds that each of them alone would have."
+    )
 
 
 class AttentionList(BaseModel):

@@ -4,7 +4,7 @@ network: it is given what is seen, and says what is to be told.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -13,6 +13,8 @@ import msgspec
 from headway.api.attention import ORDER, Level
 
 View = dict[str, Any]  # as `/api/attention` shows it
+# Whether somebody is to be told: of this kind and level, and what it is of, if it is of many.
+Wants = Callable[[str, str, Sequence[str]], bool]
 
 
 class What(StrEnum):
@@ -53,8 +55,8 @@ def id_of(alert: View) -> str:
 
 class Ledger:
     def __init__(
-        self, wants: Callable[[str, str], bool], *, repeat_s: float, calm_s: float, looks: int = 1
-    ) -> None:
+        self, wants: Wants, *, repeat_s: float, calm_s: float, looks: int = 1
+    ) -> None:  # fmt: skip
         """`looks`: in how many in a row something must be seen before it is told."""
         self._wants = wants
         self._repeat_s = repeat_s
@@ -80,6 +82,8 @@ class Ledger:
     ) -> list[Message]:  # fmt: skip
         """What is seen now, all of it. `blind`: nobody can be asked, so nothing has ended."""
         fresh, self._fresh = self._fresh, {}
+        alerts = list(alerts)
+        self._still_among_many(alerts, now)
         told = [message for alert in alerts for message in self._seen(alert, now, fresh)]
         if blind:
             for each in self.open.values():
@@ -90,12 +94,21 @@ class Ledger:
                 told.append(_message(What.ENDS, id, each, now))
         return told
 
+    def _still_among_many(self, alerts: list[View], now: float) -> None:
+        """Those that have begun alone go on while one sentence stands for all of their kind: it
+        does not name them all.
+        """
+        kinds = {kind for alert in alerts for kind in alert.get("of", ())}
+        for each in self.open.values():
+            if each.alert.get("kind") in kinds and not each.ending:
+                each.seen_at = now
+
     def _seen(self, alert: View, now: float, fresh: dict[str, int]) -> Iterable[Message]:
         id = id_of(alert)
         known = self.open.get(id)
         if known is None:
             looks = self._fresh[id] = fresh.get(id, 0) + 1
-            if looks >= self._looks and self._wants(alert["kind"], alert["level"]):
+            if looks >= self._looks and self._wanted(alert):
                 self.open[id] = begun = Open(alert, now, None, now)
                 yield _message(What.BEGINS, id, begun, now)
             return
@@ -111,6 +124,9 @@ class Ledger:
         elif known.told_at is not None and now - known.told_at >= self._repeat_s:
             known.told_at = now
             yield _message(What.REPEATS, id, known, now)
+
+    def _wanted(self, alert: View) -> bool:
+        return self._wants(alert["kind"], alert["level"], alert.get("of", ()))
 
     def untold(self, now: float) -> list[Message]:
         """After a restart: what has begun, and perhaps nobody has heard of."""

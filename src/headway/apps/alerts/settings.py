@@ -5,7 +5,7 @@ environment, which goes before it.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -36,9 +36,11 @@ class AlertSettings:
     look_every: str = "5s"
     calm_after: str = "30s"  # what was not seen for so long has ended
 
-    def wants(self, kind: str, level: str) -> bool:
+    def wants(self, kind: str, level: str, of: Sequence[str] = ()) -> bool:
+        """`of`: the kinds of those that it stands for; who wants one of them wants all at once."""
         loud = ORDER.index(Level(level)) <= ORDER.index(Level(self.min_level))
-        return loud and (not self.kinds or any(fnmatchcase(kind, each) for each in self.kinds))
+        named = any(fnmatchcase(one, each) for one in (kind, *of) for each in self.kinds)
+        return loud and (not self.kinds or named)
 
     @property
     def repeat_s(self) -> float:
