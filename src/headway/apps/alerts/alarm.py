@@ -58,7 +58,8 @@ class Alarm:
                 logger.error("alerts cannot be sent: %s", error)
         self._client = guarded_client(allowed, timeout_s=STEP_S)
         self._waiting: dict[str, set[Receiver]] = {}  # by key of a message: who has not heard it
-        self._told: list[Message] = []  # of which everybody has heard, and the store has not
+        self._changed: set[str] = set()  # alerts, by id, that the store knows otherwise, or not
+        self._over: set[str] = set()  # alerts that the store still has
         self._looked_at = float("-inf")
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -126,10 +127,10 @@ class Alarm:
         items = answer["items"][:MOST_OPEN]
         blind = any(each["kind"] in SILENT for each in items)
         messages = self.ledger.hear(items, site.now(), blind=blind)
-        new = [id for id in self.ledger.open if id not in before]
+        self._changed |= self.ledger.open.keys() - before
         self._tell(messages)
         with suppress(StoreError):
-            await asyncio.to_thread(self._write_down, new)
+            await self._write_down()
 
     def _tell(self, messages: Sequence[Message]) -> None:
         """Of what goes on while nobody is there to be told, a receiver hears that is there after a
@@ -154,23 +155,33 @@ class Alarm:
 
     def _everybody_heard(self, message: Message) -> None:
         self._waiting.pop(message.key, None)
-        self._told.append(message)
+        over = self.ledger.heard_of(message, self._site.now())
+        if over is not None:
+            self._over.add(over)
+        self._changed.add(message.key.rpartition("@")[0])
 
-    def _write_down(self, new: Sequence[str]) -> None:
-        """What has begun, what was told, what is over: so that a restart tells nothing twice."""
-        store, now = self._site.store, self._site.now()
-        told, self._told = self._told, []
-        over = [id for message in told if (id := self.ledger.heard_of(message, now)) is not None]
-        changed = {*new, *(message.key.rpartition("@")[0] for message in told)}
+    async def _write_down(self) -> None:
+        """What has begun, what was told, what is over: so that a restart tells nothing twice. What
+        the store does not take now, it is given again.
+        """
+        changed, over = self._changed, self._over
+        self._changed, self._over = set(), set()
         rows = [
             (id, msgspec.json.encode(each.alert).decode(), each.began_at, each.told_at)
             for id in changed if (each := self.ledger.open.get(id)) is not None
         ]  # fmt: skip
-        writes: list[tuple[Write, Rows]] = [(PUT_OPEN, rows)] if rows else []
-        if over:
+        writes: list[tuple[Write, Rows]] = []
+        if over:  # first: it may have begun again since
             writes.append((DROP_OPEN, [(id,) for id in over]))
-        if writes:
-            store.write(writes)
+        if rows:
+            writes.append((PUT_OPEN, rows))
+        try:
+            if writes:
+                await asyncio.to_thread(self._site.store.write, writes)
+        except BaseException:
+            self._changed |= changed
+            self._over |= over
+            raise
 
     # ------------------------------------------------------------------ for people
 
