@@ -7,9 +7,14 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+import httpx2
+import msgspec
+
 from headway.api.config import Config
 from headway.api.site import Site
 from headway.apps.alerts.alarm import Alarm
+from headway.apps.alerts.ledger import Message, What
+from headway.apps.alerts.receiver import Receiver
 from headway.apps.alerts.settings import AlertSettings
 from headway.apps.alerts.tables import DROP_OPEN, PUT_OPEN
 from headway.errors import StoreFull
@@ -112,3 +117,29 @@ def test_what_begins_again_before_its_end_was_written_down_is_there() -> None:
         assert site.rows[ID][2:] == (site.at - 5.0, None)
 
     in_a_loop(back)
+
+
+def test_what_is_tried_again_is_the_same_message_whatever_has_come_since() -> None:
+    """A receiver that took it, and could not say so, knows it by its id."""
+    sent: list[tuple[str, Any]] = []
+
+    async def unwell_once(request: httpx2.Request) -> httpx2.Response:
+        sent.append((request.headers["webhook-id"], msgspec.json.decode(request.content)))
+        return httpx2.Response(500 if len(sent) == 1 else 204)
+
+    async def tell() -> None:
+        heard: list[Message] = []
+        one = Receiver(URL, "", "instance", 600, lambda: 0.0)
+        one._delay_s = 0.0
+        first, *more = [Message(What.BEGINS, f"{n}@0", 0.0, seen(str(n))) for n in range(3)]
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(unwell_once)) as client:
+            one.tell([first])
+            await one._one_turn(client, lambda message, _: heard.append(message))
+            one.tell(more)
+            while one.waiting:
+                await one._one_turn(client, lambda message, _: heard.append(message))
+        assert heard == [first, *more]
+
+    asyncio.run(tell())
+    assert sent[0][0] == sent[1][0] != sent[2][0]
+    assert [said["type"] for _, said in sent][:2] == ["alert.begins", "alert.begins"]

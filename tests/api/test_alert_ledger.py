@@ -44,6 +44,23 @@ def test_each_change_is_told_once() -> None:
     assert told(ledger.hear([seen()], 60.0)) == ["alert.begins"]
 
 
+def test_what_is_back_before_its_end_was_heard_of_begins_anew() -> None:
+    """Its two ends are two messages, of which a receiver drops none as the same."""
+    ledger = new_ledger()
+    [first] = ledger.hear([seen()], 0.0)
+    ledger.heard_of(first, 1.0)
+    [end] = ledger.hear([], 60.0)
+    [again] = ledger.hear([seen()], 65.0)
+    assert (again.what, again.alert["began_at"]) == (What.BEGINS, 65.0)
+    assert again.key != first.key
+    assert ledger.heard_of(end, 70.0) is None  # of the first one
+    assert told(ledger.untold(70.0)) == ["alert.begins"]
+    [second_end] = ledger.hear([], 120.0)
+    assert second_end.key != end.key
+    assert ledger.heard_of(end, 121.0) is None
+    assert ledger.heard_of(second_end, 122.0) == "upstream_closed:upstream:a.example"
+
+
 def test_what_gets_worse_is_told_again_and_what_gets_better_is_not() -> None:
     ledger = new_ledger()
     ledger.hear([seen(kind="disk_low")], 0.0)

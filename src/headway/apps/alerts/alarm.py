@@ -123,11 +123,10 @@ class Alarm:
             ask: Callable[[Any], Any] = lambda call: engine.ask(call).result(ANSWER_S)  # noqa: E731
             await asyncio.to_thread(self.falls.look, brain, ask)
         answer = await asyncio.to_thread(site.watch.answer, None)
-        before = set(self.ledger.open)
         items = answer["items"][:MOST_OPEN]
         blind = any(each["kind"] in SILENT for each in items)
         messages = self.ledger.hear(items, site.now(), blind=blind)
-        self._changed |= self.ledger.open.keys() - before
+        self._changed |= {each.of for each in messages if each.what is What.BEGINS}
         self._tell(messages)
         with suppress(StoreError):
             await self._write_down()
@@ -158,7 +157,7 @@ class Alarm:
         over = self.ledger.heard_of(message, self._site.now())
         if over is not None:
             self._over.add(over)
-        self._changed.add(message.key.rpartition("@")[0])
+        self._changed.add(message.of)
 
     async def _write_down(self) -> None:
         """What has begun, what was told, what is over: so that a restart tells nothing twice. What

@@ -34,6 +34,11 @@ class Message(NamedTuple):
     at: float
     alert: View
 
+    @property
+    def of(self) -> str:
+        """The id of the alert."""
+        return self.key.rpartition("@")[0]
+
     def view(self) -> dict[str, Any]:
         return {"type": self.what.value, "at": self.at, "id": self.key, "alert": self.alert}
 
@@ -106,7 +111,7 @@ class Ledger:
     def _seen(self, alert: View, now: float, fresh: dict[str, int]) -> Iterable[Message]:
         id = id_of(alert)
         known = self.open.get(id)
-        if known is None:
+        if known is None or known.ending:  # its end is being told, and another one begins
             looks = self._fresh[id] = fresh.get(id, 0) + 1
             if looks >= self._looks and self._wanted(alert):
                 self.open[id] = begun = Open(alert, now, None, now)
@@ -114,10 +119,7 @@ class Ledger:
             return
         worse = ORDER.index(Level(alert["level"])) < ORDER.index(Level(known.alert["level"]))
         known.alert, known.seen_at = alert, now
-        if known.ending:  # it is back before anybody heard of its end
-            known.ending, known.told_at = False, now
-            yield _message(What.REPEATS, id, known, now)
-        elif worse:
+        if worse:
             if known.told_at is not None:  # somebody still has to hear that it began
                 known.told_at = now
             yield _message(What.WORSENS, id, known, now)
@@ -135,15 +137,13 @@ class Ledger:
 
     def heard_of(self, message: Message, now: float) -> str | None:
         """Everybody was told. The id of an alert that is over, or None."""
-        id = message.key.rpartition("@")[0]
+        id = message.of
         known = self.open.get(id)
-        if known is None:
-            return None
+        if known is None or message.alert.get("began_at") != known.began_at:
+            return None  # it has begun again since
         if message.what is What.ENDS:
-            if known.ending:
-                del self.open[id]
-                return id
-            return None
+            del self.open[id]
+            return id
         known.told_at = known.told_at or now
         return None
 

@@ -59,6 +59,7 @@ class Receiver:
         self._tokens = float(per_minute)
         self._filled_at = monotonic()
         self._pending: deque[Message] = deque()
+        self._tried: list[Message] = []  # and not taken: the next attempt is the same message
         self._wake = asyncio.Event()
         self._delay_s = FIRST_S
         self.gone = ""  # why nothing is sent any more
@@ -111,17 +112,23 @@ class Receiver:
             await asyncio.sleep(wait_s)
             return
         self._delay_s = FIRST_S
+        self._tried = []
         for message in some:
             with suppress(ValueError):  # it was one too many meanwhile
                 self._pending.remove(message)
             heard(message, self)
 
     def _next(self) -> list[Message]:
-        """One, or all of them if they would be too many, or have waited."""
-        many = len(self._pending)
-        if many > 1 and (self.failing_since is not None or many > self._tokens):
-            return list(self._pending)
-        return [self._pending[0]] if many else []
+        """What was tried, as long as all of it is wanted: a receiver that has taken it and could
+        not say so knows it by its id. Then one, or all of them if they would be too many, or have
+        waited.
+        """
+        waiting = {each.key for each in self._pending}
+        if not self._tried or any(each.key not in waiting for each in self._tried):
+            many = len(self._pending)
+            at_once = many > 1 and (self.failing_since is not None or many > self._tokens)
+            self._tried = list(self._pending)[: many if at_once else 1]
+        return self._tried
 
     def _give_up_old(self, heard: Heard) -> None:
         while self._pending and self._now() - self._pending[0].at > DAY_S:
