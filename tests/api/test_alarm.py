@@ -14,7 +14,7 @@ from headway.api.config import Config
 from headway.api.site import Site
 from headway.apps.alerts.alarm import Alarm
 from headway.apps.alerts.ledger import Message, What
-from headway.apps.alerts.receiver import Receiver
+from headway.apps.alerts.receiver import MOST, Receiver
 from headway.apps.alerts.settings import AlertSettings
 from headway.apps.alerts.tables import DROP_OPEN, PUT_OPEN
 from headway.errors import StoreFull
@@ -117,6 +117,43 @@ def test_what_begins_again_before_its_end_was_written_down_is_there() -> None:
         assert site.rows[ID][2:] == (site.at - 5.0, None)
 
     in_a_loop(back)
+
+
+def test_nothing_waits_for_a_receiver_that_wants_no_more() -> None:
+    """What goes on is untold, for one that is named later; what has ended is forgotten."""
+
+    async def gone(_request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(410)
+
+    async def over(alarm: Alarm, site: Standing) -> None:
+        await looks(alarm, site, seen(), seen("b.example"))
+        await looks(alarm, site, seen(), seen("b.example"))
+        await looks(alarm, site, seen("b.example"), after_s=60.0)
+        [receiver] = alarm.receivers
+        assert receiver.waiting == 3
+        async with httpx2.AsyncClient(transport=httpx2.MockTransport(gone)) as client:
+            await receiver._one_turn(client, alarm._heard)
+        assert (receiver.waiting, alarm._waiting) == (0, {})
+        await looks(alarm, site, seen("b.example"))
+        assert [row[3] for row in site.rows.values()] == [None]
+
+    in_a_loop(over)
+
+
+def test_nothing_waits_for_what_was_one_too_many() -> None:
+    async def too_many(alarm: Alarm, site: Standing) -> None:
+        items = [seen(f"{number}.example") for number in range(600)]
+        for _ in range(2):
+            await looks(alarm, site, *items)
+        await looks(alarm, site, after_s=60.0)
+        [receiver] = alarm.receivers
+        assert (receiver.waiting, receiver.dropped) == (MOST, 200)
+        assert len(alarm._waiting) == MOST
+        hears_all(alarm)
+        await looks(alarm, site)
+        assert site.rows == {}
+
+    in_a_loop(too_many)
 
 
 def test_what_is_tried_again_is_the_same_message_whatever_has_come_since() -> None:

@@ -37,6 +37,13 @@ LOOKS = 2  # in which something is seen before it is told: what passes at once i
 logger = logging.getLogger("headway.alerts")
 
 
+class _Waiting(msgspec.Struct):
+    """Who has not heard a message yet, and whether anybody has."""
+
+    receivers: set[Receiver]
+    was_heard: bool = False
+
+
 class Alarm:
     def __init__(self, site: Site, settings: AlertSettings, instance: str) -> None:
         self._site = site
@@ -57,7 +64,7 @@ class Alarm:
                 each.last_error, each.failing_since = str(error), site.now()
                 logger.error("alerts cannot be sent: %s", error)
         self._client = guarded_client(allowed, timeout_s=STEP_S)
-        self._waiting: dict[str, set[Receiver]] = {}  # by key of a message: who has not heard it
+        self._waiting: dict[str, _Waiting] = {}  # by key of a message
         self._changed: set[str] = set()  # alerts, by id, that the store knows otherwise, or not
         self._over: set[str] = set()  # alerts that the store still has
         self._looked_at = float("-inf")
@@ -138,22 +145,26 @@ class Alarm:
         reached = [each for each in self.receivers if not each.gone]
         for message in messages:
             if reached:
-                self._waiting[message.key] = set(reached)
+                self._waiting[message.key] = _Waiting(set(reached))
             elif message.what is What.ENDS:
                 self._everybody_heard(message)
         for each in reached:
-            each.tell(messages)
+            for dropped in each.tell(messages):
+                self._heard(dropped, each)
 
     def _heard(self, message: Message, receiver: Receiver) -> None:
+        """Or it never will. What nobody heard because all are gone is as if nobody was there."""
         waiting = self._waiting.get(message.key)
         if waiting is None:
             return
-        waiting.discard(receiver)
-        if not waiting:
-            self._everybody_heard(message)
+        waiting.receivers.discard(receiver)
+        waiting.was_heard = waiting.was_heard or not receiver.gone
+        if not waiting.receivers:
+            del self._waiting[message.key]
+            if waiting.was_heard or message.what is What.ENDS:
+                self._everybody_heard(message)
 
     def _everybody_heard(self, message: Message) -> None:
-        self._waiting.pop(message.key, None)
         over = self.ledger.heard_of(message, self._site.now())
         if over is not None:
             self._over.add(over)

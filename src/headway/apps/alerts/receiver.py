@@ -34,6 +34,7 @@ MINUTE_S = 60.0
 
 logger = logging.getLogger("headway.alerts")
 
+# Also of what it will never hear; one that is `gone` has not heard it.
 Heard = Callable[[Message, "Receiver"], None]
 
 
@@ -69,15 +70,15 @@ class Receiver:
         self.told = 0
         self.dropped = 0
 
-    def tell(self, messages: Sequence[Message]) -> None:
-        """In the server's loop."""
+    def tell(self, messages: Sequence[Message]) -> list[Message]:
+        """In the server's loop. Those that it will not hear, since they are too many."""
         if self.gone:
-            return
+            return list(messages)
         self._pending.extend(messages)
-        while len(self._pending) > MOST:
-            self._pending.popleft()
-            self.dropped += 1
+        dropped = [self._pending.popleft() for _ in range(len(self._pending) - MOST)]
+        self.dropped += len(dropped)
         self._wake.set()
+        return dropped
 
     @property
     def waiting(self) -> int:
@@ -104,8 +105,8 @@ class Receiver:
             if trouble.over:
                 self.gone = str(trouble)
                 logger.error("alerts to %s are over: %s", self.host, trouble)
-                for message in some:
-                    heard(message, self)
+                while self._pending:
+                    heard(self._pending.popleft(), self)
                 return
             wait_s = max(self._delay_s, min(trouble.wait_s or 0.0, LONGEST_S))
             self._delay_s = min(LONGEST_S, self._delay_s * 2)
