@@ -8,12 +8,15 @@ import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from time import time
+from typing import Any
 
 import pytest
 
 from headway.net import sealing
 from headway.net.sealing import Vault
 from headway.store import open_store
+from headway.store.backup import sqlite
+from headway.store.backup.file import reading
 from tests.cli.kit import Cli, new_database
 from tests.cli.test_upkeep import with_secret
 from tests.contract.kit import Api, Worker
@@ -104,6 +107,53 @@ def test_keys_are_in_it_only_if_somebody_says_so(
     (tmp_path / "d" / sealing.FILE).write_text("")
     other = Cli(capsys, ("--data", str(tmp_path / "d")))
     assert "move that file away" in other.refuses("restore", str(tmp_path / "with.headway"))
+
+
+def test_keys_that_nothing_needs_yet_need_not_be_there(direct: Cli, tmp_path: Path) -> None:
+    """The same command works every night, before the first secret and after it."""
+    made = direct.json("backup", str(tmp_path / "one.headway"), "--with-keys")
+    assert not made["with_keys"]
+    assert direct("backup", str(tmp_path / "one.headway"), "--verify").code == 0
+
+
+@pytest.fixture
+def sealed_data(direct: Cli, tmp_path: Path) -> Path:
+    """A data directory with a secret, and its key."""
+    if "--dsn" in direct.options:
+        pytest.skip("keys are beside the data")
+    direct("keys", "list")
+    with_secret(tmp_path / "data")
+    return tmp_path / "data"
+
+
+def test_a_backup_with_keys_lacks_none_of_them(
+    direct: Cli, sealed_data: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    [id] = Vault.at(str(sealed_data), {}).ids
+    sealing.write_key_file(str(sealed_data), [sealing.new_key()])
+    refused = direct.refuses("backup", str(tmp_path / "one.headway"), "--with-keys")
+    assert f"1 stored secret cannot be opened without key {id}" in refused
+    assert not [each for each in tmp_path.iterdir() if "headway" in each.name]
+    (sealed_data / sealing.FILE).unlink()
+    assert id in direct.refuses("backup", str(tmp_path / "one.headway"), "--with-keys")
+
+
+def test_a_key_that_is_added_while_the_backup_is_made_is_in_it(
+    direct: Cli, sealed_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy_out = sqlite.copy_out
+
+    def after_a_rotation(*about: Any) -> Any:
+        _, old = sealing.keys_at(str(sealed_data), {})
+        sealing.write_key_file(str(sealed_data), [sealing.new_key(), *old])
+        with_secret(sealed_data)
+        return copy_out(*about)
+
+    monkeypatch.setattr(sqlite, "copy_out", after_a_rotation)
+    file = tmp_path / "one.headway"
+    [needed] = direct.json("backup", str(file), "--with-keys")["keys"]
+    with reading(file) as reader:
+        assert needed in [sealing.id_of(key) for key in (reader.keys() or "").split()]
 
 
 def test_a_place_where_no_keys_can_be_written_is_told_before_the_store_is_there(

@@ -7,7 +7,7 @@ import re
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -68,10 +68,10 @@ def backup(
     if keep is not None and directory is None:
         raise typer.BadParameter("--keep is for a directory of backups")
     path = file / datetime.now(UTC).strftime(NAMED) if directory else file
-    keys = _keys_here(where) if with_keys else None
+    keys_for = partial(_keys_here, where) if with_keys else _no_keys
     began = perf_counter()
     with _interruptible(), _bar("copying") as tell:
-        manifest = backups.write(path, partial(_fill, where, path, tell), keys,
+        manifest = backups.write(path, partial(_fill, where, path, tell), keys_for,
                                  made_by=__version__)  # fmt: skip
     took_s = perf_counter() - began
     noted.note(where.store_url, path, manifest.made_at)
@@ -195,9 +195,23 @@ def _check_apps(manifest: Manifest, known: dict[str, int]) -> None:
 # ---------------------------------------------------------------------- keys
 
 
-def _keys_here(where: Where) -> str:
-    """As they stand in their file."""
-    return "\n".join(sealing.keys_at(str(where.data))[1]) + "\n"
+def _no_keys(_needed: Mapping[str, int]) -> None:
+    """They are kept elsewhere."""
+
+
+def _keys_here(where: Where, needed: Mapping[str, int]) -> str | None:
+    """As they stand in their file. None: there are none yet, and no secret needs one."""
+    directory = str(where.data)
+    here = sealing.ids_at(directory)
+    missing = {key: many for key, many in needed.items() if key not in here}
+    if missing:
+        raise CommandFailed(
+            f"{count(sum(missing.values()), 'stored secret')} cannot be opened without key "
+            f"{', '.join(missing)}, which is not in {where.data / sealing.FILE} or "
+            f"{sealing.VARIABLE}; put it there, or enter these secrets again, or make the backup "
+            "without --with-keys"
+        )
+    return "\n".join(sealing.keys_at(directory)[1]) + "\n" if here else None
 
 
 def missing_keys(manifest: Manifest, where: Where) -> dict[str, int]:

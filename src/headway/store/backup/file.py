@@ -28,6 +28,8 @@ CHUNK = 1 << 20  # bytes
 LEVEL = 1  # of compression: most of the gain in a third of the time
 # How far it has come, of how much.
 Tell = Callable[[int, int], None]
+# Given how many secrets each key has sealed, by its id: the keys as they stand in their file.
+KeysFor = Callable[[Mapping[str, int]], str | None]
 
 
 class BackupFailed(HeadwayError):
@@ -135,13 +137,16 @@ def sync(path: Path) -> None:
 
 
 def write(
-    path: Path, fill: Callable[[Writer], Mapping[str, Any]], keys: str | None, *, made_by: str
+    path: Path, fill: Callable[[Writer], Mapping[str, Any]], keys_for: KeysFor, *, made_by: str
 ) -> Manifest:
-    """The whole file. `fill` adds the members, and gives what else the manifest says."""
+    """The whole file. `fill` adds the members, and gives what else the manifest says. Keys are
+    asked for after that: those of before may lack one that its secrets need.
+    """
     with new_file(path) as partial:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as zip:
             writer = Writer(zip)
             said = fill(writer)
+            keys = keys_for(said.get("keys", {}))
             if keys is not None:
                 writer.add(KEYS, [keys.encode()])
             manifest = Manifest(
