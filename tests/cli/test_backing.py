@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from headway.cli import backing
 from headway.net import sealing
 from headway.net.sealing import Vault
 from headway.store import open_store
@@ -194,6 +196,34 @@ def test_a_restore_that_fails_leaves_no_keys(bare: Cli, tmp_path: Path) -> None:
 )
 def test_what_cannot_be_is_said_in_a_line(bare: Cli, arguments: tuple[str, ...], why: str) -> None:
     assert why in bare.refuses(*arguments)
+
+
+@pytest.mark.parametrize("by", [signal.SIGTERM, signal.SIGHUP])
+def test_who_ends_it_by_a_signal_finds_nothing_half_done(
+    direct: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: signal.Signals
+) -> None:
+    before = signal.getsignal(by)
+    monkeypatch.setattr(backing, "_fill", lambda *_: os.kill(os.getpid(), by))
+    assert direct("backup", str(tmp_path / "one.headway")).code == 128 + by
+    assert not [each for each in tmp_path.iterdir() if "headway" in each.name]
+    assert signal.getsignal(by) is before
+
+
+def test_a_hangup_that_is_ignored_stays_so(
+    direct: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill = backing._fill
+
+    def hung_up(*about: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGHUP)
+        return fill(*about)
+
+    monkeypatch.setattr(backing, "_fill", hung_up)
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert direct("backup", str(tmp_path / "one.headway")).code == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_a_backup_of_one_kind_of_store_is_not_for_the_other(bare: Cli, tmp_path: Path) -> None:

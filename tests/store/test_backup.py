@@ -275,6 +275,48 @@ def test_a_name_that_is_taken_is_left_alone(store: Store, url: str, file: Path) 
     assert store.event_range() == (1, 0)
 
 
+def filled(writer: backups.Writer) -> dict[str, object]:
+    writer.add("x", [b"x"])
+    return {"store": "postgres", "schema": 1}
+
+
+def test_one_backup_leaves_the_draft_of_another_alone(tmp_path: Path) -> None:
+    """Of two that take the same name, the first one to end has it."""
+
+    def meanwhile(writer: backups.Writer) -> dict[str, object]:
+        with pytest.raises(ZeroDivisionError):
+            backups.write(file, lambda _: {"store": 1 / 0}, lambda _: None, made_by="tests")
+        backups.write(file, filled, lambda _: None, made_by="tests")
+        return filled(writer)
+
+    file = tmp_path / "one.headway"
+    with pytest.raises(BackupFailed, match="there already; name another file"):
+        backups.write(file, meanwhile, lambda _: None, made_by="tests")
+    assert [each.name for each in tmp_path.iterdir()] == [file.name]
+    with backups.reading(file) as reader:
+        reader.check()
+
+
+def test_what_killed_backups_have_left_goes_after_a_day(tmp_path: Path) -> None:
+    old = [".a.headway.x1.headway-part", ".a.headway.x2.headway-copy", ".b.x3.headway-copy-journal"]
+    others = ["diary.headway-part", ".profile", ".new.headway-part"]
+    for name in (*old, *others):
+        (tmp_path / name).write_text("")
+        if not name.startswith(".new"):
+            os.utime(tmp_path / name, (T0, T0))
+    backups.write(tmp_path / "one.headway", filled, lambda _: None, made_by="tests")
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted([*others, "one.headway"])
+
+
+def test_what_a_killed_restore_has_left_is_in_nobodys_way(tmp_path: Path, file: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    open_store(url).close()
+    back_up(url, file)
+    (tmp_path / ".b.db.restoring").write_text("half of it")
+    bring_back(file, f"sqlite:///{tmp_path / 'b.db'}")
+    assert not (tmp_path / ".b.db.restoring").exists()
+
+
 def full_disk(_path: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 

@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -296,20 +296,23 @@ def _remove_old(new: Path, keep: int) -> list[str]:
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
-    """Whoever ends the command by a signal finds nothing half done either."""
+    """Whoever ends the command by a signal, or the terminal it runs in, finds nothing half done
+    either. What is ignored stays so: `nohup` means it.
+    """
 
     def leave(number: int, _frame: Any) -> None:
         sys.exit(128 + number)
 
+    before: dict[int, Any] = {}
     try:
-        before = signal.signal(signal.SIGTERM, leave)
-    except ValueError:  # not in the main thread
-        yield
-        return
-    try:
+        for each in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(each) is not signal.SIG_IGN:
+                with suppress(ValueError):  # not in the main thread
+                    before[each] = signal.signal(each, leave)
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

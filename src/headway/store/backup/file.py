@@ -8,6 +8,8 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,6 +27,9 @@ MANIFEST = "manifest.json"
 KEYS = "keys.txt"  # only if somebody wanted them in it
 MAX_MANIFEST = 64 << 20  # bytes; that of a store with a hundred applications has some thousand
 CHUNK = 1 << 20  # bytes
+PART, COPY = ".headway-part", ".headway-copy"  # a backup, and a store, that are being written
+LEFTOVER = re.compile(rf"\..+(?:{re.escape(PART)}|{re.escape(COPY)})(?:-wal|-shm|-journal)?")
+LEFT_S = 86_400.0
 LEVEL = 1  # of compression: most of the gain in a third of the time
 # How far it has come, of how much.
 Tell = Callable[[int, int], None]
@@ -89,27 +94,46 @@ class Writer:
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """A name beside it to write to. What is there without an error takes the name; after an error
-    nothing is left.
+    """A name beside it to write to, which nobody else has. What is there without an error takes the
+    name; after an error nothing is left.
     """
-    partial = path.with_name(f".{path.name}.part")
+    taken = f"{path} is there already; name another file, or remove it"
+    if os.path.lexists(path):
+        raise BackupFailed(taken)
+    partial = draft_beside(path, PART)
     try:
-        with open(partial, "xb", opener=_private):
-            pass
         yield partial
         sync(partial)
         take_name(partial, path)
         sync(path.parent)
-    except FileExistsError as error:
-        raise BackupFailed(
-            f"{error.filename2 or error.filename} is there already; name another file, or remove it"
-        ) from None
+    except FileExistsError:
+        raise BackupFailed(taken) from None
     except OSError as error:
         raise BackupFailed(f"{path} cannot be written: {error.strerror}; nothing is left of "
                            "it") from error  # fmt: skip
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def draft_beside(path: Path, kind: str) -> Path:
+    """An empty file for us alone. What backups that were killed have left there goes."""
+    try:
+        _remove_leftovers(path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=kind, dir=path.parent)
+    except OSError as error:
+        raise BackupFailed(f"{path} cannot be written: {error.strerror}") from error
+    os.close(handle)
+    return Path(name)
+
+
+def _remove_leftovers(directory: Path) -> None:
+    """Those that are so old that nobody works on them any more."""
+    for each in directory.iterdir():
+        if LEFTOVER.fullmatch(each.name):
+            with contextlib.suppress(OSError):
+                if time() - each.lstat().st_mtime > LEFT_S:
+                    each.unlink()
 
 
 def take_name(partial: Path, path: Path) -> None:
@@ -122,10 +146,6 @@ def take_name(partial: Path, path: Path) -> None:
         if path.exists():  # a file system that knows no links
             raise FileExistsError(errno.EEXIST, "it is there", str(path)) from None
         partial.rename(path)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def sync(path: Path) -> None:

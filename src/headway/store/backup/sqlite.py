@@ -18,11 +18,13 @@ from headway.errors import SchemaTooNew, StoreCorrupt, StoreFull
 from headway.store.backup import numbers
 from headway.store.backup.file import (
     CHUNK,
+    COPY,
     BackupFailed,
     Manifest,
     Reader,
     Tell,
     Writer,
+    draft_beside,
     sync,
     take_name,
 )
@@ -45,7 +47,7 @@ def copy_out(
     path: Path, beside: Path, writer: Writer, sealed: Iterable[Sealed], tell: Tell
 ) -> Mapping[str, Any]:
     """Into the writer. Needs as much room `beside` the backup as the store has."""
-    copy = beside.with_name(f".{beside.name}.db")
+    copy = draft_beside(beside, COPY)
     try:
         made_at = time()
         try:
@@ -61,14 +63,11 @@ def copy_out(
         writer.add(MEMBER, _pieces(copy))
         return {"store": "sqlite", "name": str(path), "made_at": made_at, **said}
     finally:
-        for each in _parts(copy):
-            with contextlib.suppress(OSError):
-                each.unlink()
+        _remove(_parts(copy))
 
 
 def _copy_pages(path: Path, copy: Path, tell: Tell) -> None:
     """From one read transaction, which sees one moment and holds up nobody who writes."""
-    os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     with translated(str(path)):
         source = connect(str(path), writes=False)
         try:
@@ -185,6 +184,7 @@ def copy_in(
     copy = file.with_name(f".{file.name}.restoring")
     beside = _parts(copy)
     try:
+        _remove(beside)  # of one that was killed: the lock is ours
         _unpack(reader, copy, tell)
         _compare(copy, reader.manifest)
         _bring_up_to_date(copy, apps)
@@ -200,9 +200,7 @@ def copy_in(
             f"{file} cannot be written: {error.strerror}; nothing was restored"
         ) from error
     finally:
-        for each in beside:
-            with contextlib.suppress(OSError):
-                each.unlink(missing_ok=True)
+        _remove(beside)
         lock.release()
         with contextlib.suppress(OSError):
             if not file.exists():
@@ -212,6 +210,12 @@ def copy_in(
 def _parts(file: Path) -> list[Path]:
     """A SQLite file, and what SQLite keeps beside it."""
     return [file.with_name(file.name + end) for end in ("", "-wal", "-shm", "-journal")]
+
+
+def _remove(files: Iterable[Path]) -> None:
+    for each in files:
+        with contextlib.suppress(OSError):
+            each.unlink(missing_ok=True)
 
 
 def _check_empty(file: Path) -> None:
