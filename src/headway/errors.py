@@ -91,6 +91,13 @@ class ClaimRefused(HeadwayError):
     """The message of this job is void: the job is held by somebody else, or waits again."""
 
 
+# For a command that works on a store itself, and meets an engine of another process there.
+ENGINE_ELSEWHERE = (
+    "a server works on this store, and would not hear of it; name it with --server, and with a "
+    "token if it wants one"
+)
+
+
 class EngineStopped(HeadwayError):
     """No engine runs in this process. Start one with `app.run()` or `with app.running():`."""
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from time import time
 from typing import Any
@@ -18,6 +19,7 @@ from headway.net import sealing
 from headway.net.sealing import Vault
 from headway.store import open_store
 from headway.store.backup import noted
+from headway.store.sqlite.lock import EngineLock
 from headway.store.tables import Table
 from tests.cli.kit import Cli, server
 from tests.contract.calls_kit import OWN, receiver
@@ -173,6 +175,27 @@ def test_keys_of_the_environment_say_what_to_set(
     assert "HEADWAY_SECRET_KEYS=" in said.out
     assert "restart them" in said.err
     assert not (tmp_path / "data" / sealing.FILE).exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("channels", "add", "main", "--model", "m", "--base-url", "https://api.example.com/v1"),
+        ("keys", "rotate"),
+        ("feeds", "ls"),
+    ],
+)
+def test_a_server_that_was_not_found_is_to_be_named(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """As with --dsn, which says nothing of servers. Nothing is stopping."""
+    with ExitStack() as running:
+        where = Where(data=tmp_path / "data")
+        where.make()
+        running.callback(EngineLock(str(where.file.resolve())).release)
+        refused = Cli(capsys, ("--data", str(where.data))).refuses(*command)
+    assert "a server works on this store" in refused
+    assert "name it with --server" in refused
 
 
 def test_alerts_are_listed_and_tried(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

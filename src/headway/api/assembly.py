@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from fastapi import FastAPI
@@ -68,8 +68,10 @@ def direct(config: Config, applications: Sequence[Application] = ()) -> Iterator
         )
     app = build_app(config, applications=applications)
     try:
-        with suppress(EngineRunning):
+        try:
             app.start(idle=True)
+        except EngineRunning:
+            app.engine_elsewhere = True
         yield create(Site(app, config, applications=applications))
     finally:
         app.close()

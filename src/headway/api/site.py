@@ -37,7 +37,7 @@ from headway.engine import Engine
 from headway.engine.hands import Work
 from headway.engine.meters import Meters
 from headway.engine.tickets import spec_of
-from headway.errors import EngineStopped, UnknownJob
+from headway.errors import ENGINE_ELSEWHERE, EngineStopped, UnknownJob
 from headway.sdk.app import App
 from headway.sdk.control import Control
 from headway.store import Store
@@ -67,6 +67,14 @@ def paged(items: list[dict[str, Any]], total: int, page: int, size: int) -> Repl
 
 # From what was sent to `/api/requests/enqueue`, and by whom. `Problem` says what is wrong with it.
 RequestMaker = Callable[[Any, Principal], NewJob]
+
+
+def no_engine(app: App) -> EngineStopped:
+    """Why nothing is done that only an engine can do."""
+    return EngineStopped(
+        ENGINE_ELSEWHERE if app.engine_elsewhere
+        else "the server is stopping; try again when it is back"
+    )  # fmt: skip
 
 
 class Site:
@@ -114,7 +122,7 @@ class Site:
     def engine(self) -> Engine:
         engine = self.app.engine
         if engine is None:
-            raise EngineStopped("the server is stopping; try again when it is back")
+            raise no_engine(self.app)
         return engine
 
     def now(self) -> float:

@@ -15,6 +15,7 @@ from headway.cli.client import Client, CommandFailed, Refused, part
 from headway.cli.feed_names import the_one
 from headway.cli.printing import count
 from headway.cli.times import seconds_of
+from headway.errors import ENGINE_ELSEWHERE
 
 app = typer.Typer(name="feeds", help="Subscribe to sites, refresh them, read them.")
 
@@ -63,9 +64,7 @@ def reached(call: Call) -> Client:
     """CommandFailed: only the engine knows who subscribes to what, and it runs somewhere else."""
     client = call.client
     if client.direct and not client.idle:
-        raise CommandFailed(
-            f"an engine runs on {client.name}, but its server was not found; name it with --server"
-        )
+        raise CommandFailed(ENGINE_ELSEWHERE)
     return client
 
 

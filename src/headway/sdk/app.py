@@ -86,6 +86,7 @@ class App(Control):
         self.retention = Retention(completed_days=completed_days, failed_days=failed_days)
         self.recurring: list[Recurring] = []
         self.engine: Engine | None = None
+        self.engine_elsewhere = False  # as a command has found that works on the store itself
         self.worker: Worker | None = None  # in the place of the engine, if there is a server
         self.token = token
         self._settings_file = settings_file

@@ -12,14 +12,9 @@ from headway.api.site import Site
 from headway.apps.keys.resealing import Portion, Resealing
 from headway.apps.stored import sealed
 from headway.engine.brain import Brain
-from headway.errors import BadSettings
+from headway.errors import ENGINE_ELSEWHERE, BadSettings
 from headway.net import sealing
 from headway.net.sealing import VARIABLE, Vault
-
-ELSEWHERE = (
-    "a server works on this store, and would not hear of it; name it with --server, and with a "
-    "token if it wants one"
-)
 
 
 class Ring:
@@ -131,4 +126,4 @@ class Ring:
 
     def _check_leads(self) -> None:
         if self._site.app.engine is None:
-            raise Problem(409, ELSEWHERE, kind="not-leading")
+            raise Problem(409, ENGINE_ELSEWHERE, kind="not-leading")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from headway.api.site import no_engine
 from headway.apps.channels.batches.files import KEPT_S, StoredFile
 from headway.apps.channels.batches.tally import Tally, counted
 from headway.apps.channels.queue.jobs import LANE
@@ -21,7 +22,6 @@ from headway.apps.channels.tables import BATCHES, DROP_FILE, PUT_BATCH, PUT_FILE
 from headway.core import State
 from headway.core.change import Change
 from headway.engine.brain import Brain
-from headway.errors import EngineStopped
 from headway.sdk.app import App
 from headway.store.records import NewJob, Unique, UniqueScope
 
@@ -176,7 +176,7 @@ class Batches:
         """Let the brain do this, and wait until it is committed. From a job or a request."""
         engine = self._app.engine
         if engine is None:
-            raise EngineStopped("the engine has stopped; try again when it is back")
+            raise no_engine(self._app)
         return engine.ask(call).result()
 
     # ------------------------------------------------------------------ starting
