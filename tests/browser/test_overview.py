@@ -79,7 +79,7 @@ def test_numbers_and_charts_follow_what_happens(page_on: PageOn, site: Server, a
 
 def item(kind: str, subject: str, name: str, **values: object) -> JSON:
     return {"kind": kind, "level": "warn", "subject": {"kind": subject, "name": name},
-            "since": "2026-01-01T00:00:00Z", "until": None, "values": values,
+            "since": "2026-01-01T00:00:00Z", "until": None, "values": values, "of": [],
             "text": f"{kind} in English"}  # fmt: skip
 
 

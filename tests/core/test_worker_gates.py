@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from random import Random
-from time import perf_counter
+from time import thread_time
 
 import pytest
 
@@ -213,12 +213,12 @@ def grants_per_s(waiting: int, takers: int) -> float:
     shop.go(0.0)
     best = float("inf")
     for _ in range(5):
-        began = perf_counter()
+        began = thread_time()  # whatever else the machine does
         for _ in range(100):
             shop.ask("abcde", 1, 0.0)
             (id,) = shop.go(0.0)
             shop.end(id, 0.0)
-        best = min(best, perf_counter() - began)
+        best = min(best, thread_time() - began)
     return 100 / best
 
 

@@ -495,6 +495,8 @@ class _Handler(BaseHTTPRequestHandler):
             **headers,
         }.items():
             self.send_header(name, value)
+        if self.command == "HEAD" or not body:
+            exchange.last_at = time.monotonic()
         self.end_headers()
         if self.command == "HEAD":
             return
@@ -507,9 +509,14 @@ class _Handler(BaseHTTPRequestHandler):
                     return
                 site.wait_while_held(self.path, half=True)
             block = body[start : start + BLOCK]
+            at = time.monotonic()
             if start + BLOCK >= len(body):
-                exchange.last_at = time.monotonic()
-            self.wfile.write(block)
+                exchange.last_at = at
+            try:
+                self.wfile.write(block)
+            except OSError:  # the client has hung up meanwhile, and perhaps gone on
+                exchange.last_at = at
+                raise
             exchange.sent_bytes += len(block)
             with site.changed:
                 site.changed.notify_all()

@@ -34,12 +34,29 @@ def test_both_are_answered_with_the_gate_that_was_asked_about_first() -> None:
 
 def test_where_time_is_short_both_see_the_same_time() -> None:
     ticks = itertools.count()
-    answer = said({**QUESTION, "duration_s": 28_800.0, "wall_s": 8.0}, lambda: float(next(ticks)))
+    answer = said({**QUESTION, "duration_s": 28_800.0, "wall_s": 8.0}, lambda: next(ticks) / 16)
     assert answer["shortened_to_s"] is not None
     assert answer["shortened_to_s"] < 28_800
     came = [run["came"] for run in answer["runs"]]
     assert came[0] == came[1] > 0
     assert [run["stopped"] for run in answer["runs"]].count("asked") == 0
+
+
+def test_a_lane_is_asked_about_as_if_there_was_one_upstream() -> None:
+    many = [["upstream", f"h{number}.example", {"limit": 2}] for number in range(300)]
+    asked = {**QUESTION, "kind": "lane", "name": "slow", "before": {"limit": 2},
+             "after": {"limit": 1}, "settings": [*many, ["lane", "slow", {"limit": 2}]]}  # fmt: skip
+    answer = said(asked, standing_still)
+    assert answer["shortened_to_s"] is None
+    assert [run["gates"][0]["cap"] for run in answer["runs"]] == [2, 1]
+    assert 100 < answer["runs"][0]["came"] < 10_000
+
+
+def test_what_was_cut_short_is_never_made_longer() -> None:
+    ticks = itertools.count()
+    asked = {**QUESTION, "load": "overload", "duration_s": 600.0, "wall_s": 12.0}
+    answer = said(asked, lambda: float(next(ticks)))
+    assert 60 <= answer["shortened_to_s"] <= 300
 
 
 def test_of_all_that_comes_at_once_a_part_comes_instead() -> None:

@@ -27,7 +27,7 @@ from headway.simulation.upstream import BUSY, OK, UNWELL, Answer, Upstream, Upst
 ALONE_S = 1.0  # how long a job takes that calls nobody, if nobody says so
 LEAST_AFTER_S = 3600.0  # what is open when the last has come may take so long at least
 SWEEP_S = 3600.0
-TELL_EVERY = 4_096  # events
+TELL_EVERY = 256  # events: a moment, also where a thousand gates are looked at
 
 Tell = Callable[[float, int], bool]  # how far (0 to 1), how many calls; False: stop here
 

@@ -108,7 +108,9 @@ def scenario(
     fair: bool = True,
     bounds: Bounds | None = None,
 ) -> Scenario:
-    """A load that names no upstreams calls those of the policy, or the one that is asked about."""
+    """A load that names no upstreams calls those of the policy, or the one that is asked about, or
+    one of which nothing is declared if it is a lane that is asked about.
+    """
     policies = policies_of(settings, fair=fair)
     aimed = replace(load, tenants=tuple(_aimed(load, settings, target)))
     made = Scenario(name, policies, models, aimed, seed=seed, fair=fair, bounds=bounds or Bounds())
@@ -142,6 +144,8 @@ def _aimed(load: Load, settings: Settings, target: tuple[str, str] | None) -> It
     lane = target[1] if target is not None and target[0] == "lane" else None
     if target is not None and target[0] == "upstream":
         names = (_example(target[1]),)
+    elif lane is not None:
+        names = (EXAMPLE,)  # what one upstream bears, however many there are
     for tenant in load.tenants:
         aimed = tenant if tenant.upstreams else replace(tenant, upstreams=names)
         yield aimed if lane is None else replace(aimed, lane=_example(lane))
