@@ -44,8 +44,9 @@ def test_where_time_is_short_both_see_the_same_time() -> None:
 
 def test_a_lane_is_asked_about_as_if_there_was_one_upstream() -> None:
     many = [["upstream", f"h{number}.example", {"limit": 2}] for number in range(300)]
+    lane = ["lane", "slow", {"limit": 2}]
     asked = {**QUESTION, "kind": "lane", "name": "slow", "before": {"limit": 2},
-             "after": {"limit": 1}, "settings": [*many, ["lane", "slow", {"limit": 2}]]}  # fmt: skip
+             "after": {"limit": 1}, "settings": [*many, lane]}  # fmt: skip
     answer = said(asked, standing_still)
     assert answer["shortened_to_s"] is None
     assert [run["gates"][0]["cap"] for run in answer["runs"]] == [2, 1]
