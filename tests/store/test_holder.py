@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -57,6 +58,50 @@ def test_a_process_is_gone_when_it_has_ended_though_nobody_has_noticed() -> None
 
 def test_another_process_with_the_same_number_is_another() -> None:
     assert msgspec.structs.replace(Holder.here(), born="1").is_gone
+
+
+def test_a_process_whose_birth_nobody_could_see_is_gone_only_when_it_is() -> None:
+    """/proc was hidden from itself, or there was no file left to read it with."""
+    unborn = msgspec.structs.replace(Holder.here(), born=holders.UNKNOWN)
+    assert not unborn.is_gone
+
+
+@pytest.mark.parametrize("why", [PermissionError, FileNotFoundError, OSError(24, "EMFILE")])
+def test_a_process_that_cannot_be_looked_at_is_not_gone(
+    why: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As another user's under `hidepid` or `ProtectProc=invisible`, or when files have run out."""
+    holder = Holder.here()
+
+    def unreadable(*_: object) -> str:
+        raise why
+
+    monkeypatch.setattr(Path, "read_text", unreadable)
+    assert not holder.is_gone
+
+
+def test_a_process_that_is_hidden_is_gone_when_it_has_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    process = sleeper()
+    holder = of(process.pid)
+    monkeypatch.setattr(holders, "_born", lambda _: holders.UNKNOWN)
+    assert not holder.is_gone
+    process.kill()
+    process.wait()
+    assert holder.is_gone
+
+
+def test_a_process_that_may_not_be_sent_signals_is_not_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    holder = Holder.here()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+    assert not holder.is_gone
 
 
 def test_nobody_can_see_whether_a_process_elsewhere_is_gone() -> None:

@@ -11,6 +11,7 @@ from uuid import uuid4
 import msgspec
 
 UNKNOWN = ""
+ENDED = "ended"  # and waits for its parent to notice
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -56,7 +57,12 @@ class Holder(msgspec.Struct, frozen=True):
     @property
     def is_gone(self) -> bool:
         """Whether it has certainly ended. One that is stopped, or elsewhere, may go on."""
-        return self.nobody or (self.was_here and _born(self.pid) != self.born)
+        if self.nobody or not self.was_here:
+            return self.nobody
+        if not _exists(self.pid):
+            return True
+        born = _born(self.pid)
+        return born == ENDED or (UNKNOWN not in (born, self.born) and born != self.born)
 
 
 @cache
@@ -68,11 +74,24 @@ def this_machine() -> str:
         return UNKNOWN
 
 
+def _exists(pid: int) -> bool:
+    """Asked by a signal that does nothing. That sees the processes of others, too, which may be
+    hidden in /proc (`hidepid`, `ProtectProc=`).
+    """
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # it may not be sent signals, so it is there
+    return True
+
+
 def _born(pid: int) -> str:
-    """Empty: there is no such process, or it has ended and waits for its parent to notice."""
+    """When a process began, ENDED, or UNKNOWN: it cannot be looked at, which says nothing of it."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
     except OSError:
         return UNKNOWN
     state, *rest = text.rpartition(")")[2].split()
-    return UNKNOWN if state in "ZX" else rest[18]
+    return ENDED if state in "ZX" else rest[18]
