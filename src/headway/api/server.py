@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI
@@ -61,16 +61,8 @@ def create(site: Site, forward: Forward | None = None) -> FastAPI:
         if forward is not None:
             yield
             return
-        await site.fairqueue.start()
-        for each in site.applications:
-            await each.start()
-        noting = asyncio.create_task(site.watch.keep_noting())
-        yield
-        noting.cancel()
-        for each in site.applications:
-            await each.stop()
-        await site.fairqueue.stop()
-        await site.hub.close()
+        async with started(site):
+            yield
 
     app = FastAPI(
         title="Headway", version=__version__, description=ABOUT, docs_url=None, redoc_url=None,
@@ -91,6 +83,23 @@ def create(site: Site, forward: Forward | None = None) -> FastAPI:
         app.add_middleware(tracing.TracingMiddleware, tracing=site.tracing)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
+
+
+@asynccontextmanager
+async def started(site: Site) -> AsyncIterator[None]:
+    """All that runs beside the requests. If one part of it cannot start, the others are stopped:
+    whoever tries again would have them twice. Streams go on then, since nothing has changed.
+    """
+    async with AsyncExitStack() as running:
+        await site.fairqueue.start()
+        running.push_async_callback(site.fairqueue.stop)
+        for each in site.applications:
+            await each.start()
+            running.push_async_callback(each.stop)
+        noting = asyncio.create_task(site.watch.keep_noting())
+        running.callback(noting.cancel)
+        running.push_async_callback(site.hub.close)
+        yield
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

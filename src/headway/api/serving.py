@@ -41,6 +41,7 @@ logger = logging.getLogger("headway.server")
 BACKLOG = 2_048
 STATE_FILE = "server.json"
 LISTENING = "HEADWAY_LISTENING_SOCKET"  # for the process that begins again
+AGAIN_S = 0.5  # between two looks at a store that is away
 ANYWHERE = frozenset({"0.0.0.0", "::", ""})
 
 
@@ -65,39 +66,57 @@ class Server:
         self.uvicorn: uvicorn.Server | None = None
         self.drain_s = config.drain_s  # what is left of it
         self._told = False
+        self._spoilt = False  # it could not lead, though it had an engine
+        self._pause = threading.Event()  # never set
 
     def sit_down(self) -> None:
         try:
-            self.front.app = self._lead()
+            app = self.lead()
         except EngineRunning as error:
             if not self._config.dsn:
                 raise
-            self.front.app = self._follow()
+            app = self._follow()
             logger.info("another server leads, and this one follows it: %s", error)
+        else:
+            self.settle(app)
+        self.front.app = app
         if self._config.dsn:
             leads = self.front.forwarder is None
             self.front.standing = self.front.standing or self._new_standing(leads=leads)
-            self.front.lead = self._lead
+            self.front.candidate = self
 
-    def _lead(self) -> FastAPI:
-        """Blocking. EngineRunning: somebody else does."""
-        app = self._app
-        app.start()
-        engine = app.engine
-        assert engine is not None
-        engine.when_done = self._engine_is_over
+    # ------------------------------------------------------------------ leading
+
+    def lead(self) -> FastAPI:
         try:
+            self._app.start()
+            self.engine.when_done = self._engine_is_over
             site = self._new_site(self._applications)
             site.trace_attempts()
-            answers = create(site)
+            return create(site)
         except BaseException:  # somebody else may have more luck
-            app.stop(0.0)
+            self._app.stop(0.0)
             raise
-        self.site = site
+
+    @property
+    def engine(self) -> Engine:
+        engine = self._app.engine
+        assert engine is not None
+        return engine
+
+    def settle(self, app: FastAPI) -> None:
+        self.site = app.state.site
         self._stop_following()
-        if engine.done.is_set():
+        if self.engine.done.is_set():
             self._engine_is_over()  # while nobody looked
-        return answers
+
+    def give_up(self) -> None:
+        """What the applications know of their time with that engine cannot be taken back, so the
+        process begins again.
+        """
+        self._spoilt = True
+        self._app.stop(0.0)
+        self._exit()
 
     def _follow(self) -> FastAPI:
         standing = self.front.standing = self._new_standing(leads=False)
@@ -126,17 +145,30 @@ class Server:
         engine = self._app.engine
         if engine is not None and engine.error is not None:
             self.error = engine.error
-            if self.site is not None:
-                self.site.stop_waiting()
-            if self.uvicorn is not None:
-                self.uvicorn.should_exit = True
+            self._exit()
+
+    def _exit(self) -> None:
+        if self.site is not None:
+            self.site.stop_waiting()
+        if self.uvicorn is not None:
+            self.uvicorn.should_exit = True
 
     # ------------------------------------------------------------------ stopping
 
     @property
-    def was_overtaken(self) -> bool:
-        """Another one leads, and this one shall go on."""
-        return isinstance(self.error, StaleBrain) and bool(self._config.dsn) and not self._told
+    def begins_again(self) -> bool:
+        """Another one leads, or shall, and this one goes on without what it has in memory."""
+        unfit = self._spoilt or isinstance(self.error, StaleBrain)
+        return unfit and bool(self._config.dsn) and not self._told
+
+    def wait_for_store(self) -> None:
+        """A process that begins while its store is away ends at once."""
+        while self.begins_again:
+            try:
+                self._app.store.leader()
+                return
+            except StoreError:
+                self._pause.wait(AGAIN_S)
 
     def close(self) -> None:
         self._stop_following()
@@ -228,9 +260,10 @@ def serve(
     try:
         server.sit_down()
         _run(config, server, listening, address, ready)
+        server.wait_for_store()
     finally:
         _forget(config)
-        if not server.was_overtaken:
+        if not server.begins_again:
             listening.close()
         server.close()
         if server.tracing is not None:
@@ -238,17 +271,18 @@ def serve(
         app.stop(server.drain_s)
         app.close()
         logger.info("stopped")
-    if server.was_overtaken:
+    if server.begins_again:
         _begin_again(listening)
     if server.error is not None and not isinstance(server.error, StaleBrain):
         raise server.error
 
 
 def _begin_again(listening: socket.socket) -> None:
-    """Another server leads, since this one was away for too long. What it knew is of the past, so
-    the process begins anew, and follows. Whoever connects meanwhile waits at the same socket.
+    """Another server leads, since this one was away for too long, or could not. What it knew is of
+    the past, so the process begins anew, and follows. Whoever connects meanwhile waits at the same
+    socket.
     """
-    logger.warning("another server leads now; this one begins again, and follows it")
+    logger.warning("another server shall lead; this one begins again, and follows it")
     os.environ[LISTENING] = str(listening.fileno())
     os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
@@ -321,6 +355,8 @@ def _run(
         ready(address)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(running.serve(sockets=[listening.dup()]))
+    if server.front.failure is not None:  # else a supervisor would take it for an orderly end
+        raise server.front.failure
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -333,8 +333,12 @@ class App(Control):
             engine.stop(0.0)
             raise
         self.engine = engine
-        for row in self.declared_schedules():
-            self._order("schedule", row.name, row, partial(_declare, row))
+        try:
+            for row in self.declared_schedules():
+                self._order("schedule", row.name, row, partial(_declare, row))
+        except BaseException:  # nobody would stop it
+            self.stop(0.0)
+            raise
 
     def _start_worker(self) -> None:
         if self.worker is not None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
+from typing import Protocol
 
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
@@ -20,12 +20,26 @@ from headway.api.together.standing import Standing
 logger = logging.getLogger("headway.server")
 
 
+class Candidate(Protocol):
+    """A server that can lead. Each of these may block, and is called in any thread."""
+
+    def lead(self) -> FastAPI:
+        """Start an engine. EngineRunning: somebody else leads."""
+
+    def settle(self, app: FastAPI) -> None:
+        """All has started, and this answers from now on."""
+
+    def give_up(self) -> None:
+        """It has an engine, and cannot use it: somebody else may have more luck."""
+
+
 class Front:
     def __init__(self) -> None:
         self.app: FastAPI | None = None  # what answers now
         self.standing: Standing | None = None  # None: nobody shares the store
         self.forwarder: Forwarder | None = None
-        self.lead: Callable[[], FastAPI] | None = None  # becomes the leader, in any thread
+        self.candidate: Candidate | None = None
+        self.failure: BaseException | None = None  # why it could not start
         self._running = AsyncExitStack()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,6 +54,7 @@ class Front:
         try:
             await self._start()
         except BaseException as error:
+            self.failure = error
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             raise
         await send({"type": "lifespan.startup.complete"})
@@ -61,9 +76,15 @@ class Front:
         await self._running.enter_async_context(app.router.lifespan_context(app))
 
     async def _take_over(self) -> None:
-        assert self.lead is not None
-        app = await asyncio.to_thread(self.lead)
-        await self._enter(app)
+        candidate = self.candidate
+        assert candidate is not None
+        app = await asyncio.to_thread(candidate.lead)
+        try:
+            await self._enter(app)
+        except BaseException:  # with its lease, nobody would lead
+            await asyncio.to_thread(candidate.give_up)
+            raise
+        candidate.settle(app)
         self.app = app
         logger.info("this server leads now")
 

@@ -63,14 +63,13 @@ class Standing:
             except StoreError as error:
                 logger.debug("who leads cannot be seen: %s", error)
             except Exception:
-                logger.exception("this server could not lead; it tries again")
+                logger.exception("who leads cannot be seen")
             await asyncio.sleep(LOOK_S)
 
     async def _look(self, take_over: Callable[[], Awaitable[None]]) -> None:
         leader = await asyncio.to_thread(self._store.leader)
         if leader is None:
-            with suppress(EngineRunning):  # another one was faster
-                await take_over()
+            if await self._took(take_over):
                 self.leads = True
                 self._tell()
                 return
@@ -80,6 +79,19 @@ class Standing:
             if leader is not None:
                 logger.info("%s leads", leader.name)
             self._tell()
+
+    async def _took(self, take_over: Callable[[], Awaitable[None]]) -> bool:
+        try:
+            await take_over()
+        except EngineRunning:
+            return False  # another one was faster
+        except StoreError as error:
+            logger.warning("this server could not lead: %s", error)
+            return False
+        except Exception:
+            logger.exception("this server could not lead")
+            return False
+        return True
 
     async def _say_so(self) -> None:
         if monotonic() >= self._said_at + SAY_S:
