@@ -195,6 +195,22 @@ def test_an_engine_that_was_cut_goes_on_leading(
     check_all(direct, old.journal)
 
 
+def test_an_engine_that_has_died_lets_its_lease_run_out_before_anybody_stops_it(
+    old: Works, direct: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its server may have to wait for clients. What it ran may go on, so it is not released."""
+    engine = engine_of(old)
+
+    def breaks() -> float:
+        raise RuntimeError("a fault of Headway")
+
+    monkeypatch.setattr(engine.brain, "turn", breaks)
+    engine._ring()
+    assert engine.done.wait(WAIT_S)
+    eventually(lambda: lease_left_s(direct) <= 0)
+    old.free.set()
+
+
 def test_what_an_engine_ran_that_may_still_run_comes_back_when_a_lease_is_over(
     old: Works, proxy: Proxy, direct: str, works: Maker
 ) -> None:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from time import monotonic
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -41,6 +42,8 @@ logger = logging.getLogger("headway.server")
 BACKLOG = 2_048
 STATE_FILE = "server.json"
 LISTENING = "HEADWAY_LISTENING_SOCKET"  # for the process that begins again
+LAST_WORDS_S = 1  # for answers that are on their way when another server shall lead
+LOOK_S = 0.02
 AGAIN_S = 0.5  # between two looks at a store that is away
 ANYWHERE = frozenset({"0.0.0.0", "::", ""})
 
@@ -66,6 +69,7 @@ class Server:
         self.uvicorn: uvicorn.Server | None = None
         self.drain_s = config.drain_s  # what is left of it
         self._told = False
+        self._leaving: threading.Thread | None = None
         self._spoilt = False  # it could not lead, though it had an engine
         self._pause = threading.Event()  # never set
 
@@ -148,6 +152,7 @@ class Server:
             self._exit()
 
     def _exit(self) -> None:
+        self._hurry()
         if self.site is not None:
             self.site.stop_waiting()
         if self.uvicorn is not None:
@@ -172,6 +177,8 @@ class Server:
 
     def close(self) -> None:
         self._stop_following()
+        if self._leaving is not None:
+            self._leaving.join()
 
     def _hand_over(self, engine: Engine, stop: Callable[[], None]) -> None:
         """While others would have to wait for this server to be gone before one of them leads, it
@@ -180,10 +187,33 @@ class Server:
         others = False
         with suppress(StoreError):
             others = len(self._app.store.servers()) > 1
-        if others:
-            engine.drain(self.drain_s)
-            self.drain_s = 0.0
+        if not others:
+            return stop()
+        idle = engine.drain(self.drain_s)
+        self.drain_s = 0.0
         stop()
+        if idle and self._has_answered(engine):
+            # Before the last connections end: a slow client may keep one for long.
+            self.front.retire()
+            self._app.stop(0.0)
+        else:
+            self._hurry()
+        return None
+
+    def _has_answered(self, engine: Engine) -> bool:
+        """Wait a moment for what was asked until now. False: calls to an upstream are under way
+        whose end and whose price only this engine can write down.
+        """
+        server = self.uvicorn
+        until = monotonic() + LAST_WORDS_S
+        while server is not None and server.server_state.connections and monotonic() < until:
+            self._pause.wait(LOOK_S)
+        return not engine.brain.online.own
+
+    def _hurry(self) -> None:
+        """No client is waited for any longer: another server shall lead, or leads."""
+        if self.uvicorn is not None:
+            self.uvicorn.config.timeout_graceful_shutdown = LAST_WORDS_S
 
     def stop_with(self, server: uvicorn.Server, listening: socket.socket) -> None:
         """When it is told to stop, streams end first, since they would go on for ever. The server
@@ -203,7 +233,8 @@ class Server:
             engine, again = self._app.engine, self._told
             self._told = True
             if engine is not None and self._config.dsn and not again:
-                threading.Thread(target=self._hand_over, args=(engine, stop)).start()
+                self._leaving = threading.Thread(target=self._hand_over, args=(engine, stop))
+                self._leaving.start()
                 return
             if again and sig == signal.SIGINT:
                 server.force_exit = server.should_exit

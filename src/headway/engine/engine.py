@@ -124,6 +124,7 @@ class Engine:
             self.error = error
             logger.error("the engine has stopped: %s", error)
             self._hands.stop_all("shutdown")  # what runs has nobody to report to
+            self._store.let_go()  # whoever stops it may be busy
         finally:
             self._may_go_on.set()
             self.done.set()
@@ -178,11 +179,14 @@ class Engine:
         self._store.leave()
         gc.unfreeze()  # what was loaded at the start may go now
 
-    def drain(self, within_s: float) -> None:
-        """Start nothing more, and wait for what runs. All else goes on until it is stopped."""
+    def drain(self, within_s: float) -> bool:
+        """Start nothing more, and wait for what runs. All else goes on until it is stopped. True:
+        nothing runs any more.
+        """
         with contextlib.suppress(EngineStopped):
             self.ask(self._stop_granting)
         self._may_go_on.wait(max(within_s, 0.0))
+        return self._idle
 
     def hurry(self) -> None:
         """Do not wait for what runs: a stop that is under way, or comes, ends at once."""

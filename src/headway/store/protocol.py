@@ -162,6 +162,11 @@ class Store(Producing, Looking, Keeping, Tables, Protocol):
     def assure(self) -> None:
         """StaleBrain: another engine has taken over. Asks nobody while that cannot be."""
 
+    def let_go(self) -> None:
+        """This engine decides nothing more, though what it ran may go on: another one may lead as
+        soon as the lease runs out.
+        """
+
     def leave(self) -> None:
         """Stop being the engine: nothing that it ran goes on."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack, suppress
 from typing import Protocol
 
@@ -18,6 +19,8 @@ from headway.api.together.forwarding import Forwarder
 from headway.api.together.standing import Standing
 
 logger = logging.getLogger("headway.server")
+
+RETIRE_S = 10.0
 
 
 class Candidate(Protocol):
@@ -41,6 +44,8 @@ class Front:
         self.candidate: Candidate | None = None
         self.failure: BaseException | None = None  # why it could not start
         self._running = AsyncExitStack()
+        self._retiring = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -51,6 +56,7 @@ class Front:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        self._loop = asyncio.get_running_loop()
         try:
             await self._start()
         except BaseException as error:
@@ -59,8 +65,20 @@ class Front:
             raise
         await send({"type": "lifespan.startup.complete"})
         await receive()
-        await self._running.aclose()
+        await self._retire()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def retire(self) -> None:
+        """What runs beside the requests ends, though some of them may go on. From another thread;
+        nothing happens if the server has ended meanwhile.
+        """
+        assert self._loop is not None
+        with suppress(RuntimeError, TimeoutError, CancelledError):
+            asyncio.run_coroutine_threadsafe(self._retire(), self._loop).result(RETIRE_S)
+
+    async def _retire(self) -> None:
+        async with self._retiring:
+            await self._running.aclose()
 
     async def _start(self) -> None:
         assert self.app is not None

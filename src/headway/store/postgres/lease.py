@@ -56,14 +56,18 @@ class Lease:
         """Whether nobody else can lead now."""
         return not self.is_over and lease_clock() < self.trusted_until
 
-    def close(self, *, release: bool) -> None:
-        """`release`: nothing of this engine goes on, and anybody may lead."""
+    def let_run_out(self) -> None:
+        """It is renewed no more."""
         self._end.set()
+
+    def close(self) -> None:
+        """Nothing of this engine goes on, and anybody may lead."""
+        self.let_run_out()
         db = self._db
         self._thread.join(self._length_s)
         if self._thread.is_alive() and db is not None:
             cut(db)
-        if release and not self.is_over:
+        if not self.is_over:
             with (
                 contextlib.suppress(psycopg.Error, HeadwayError),
                 connect(self._address, patience_s=self._length_s) as session,

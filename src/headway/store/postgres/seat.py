@@ -100,6 +100,12 @@ class Seat:
             with self._inside, translated(self._name):
                 self._check_term(self._look(TERM))
 
+    def let_go(self) -> None:
+        """From any thread."""
+        lease = self._lease
+        if lease is not None:
+            lease.let_run_out()
+
     def leave(self) -> None:
         """From any thread: a commit that is under way ends with an error."""
         self._left.set()
@@ -117,7 +123,7 @@ class Seat:
             finally:
                 self._inside.release()
         if lease is not None:
-            lease.close(release=True)  # last: nothing of this engine is under way any more
+            lease.close()  # last: nothing of this engine is under way any more
 
     def load_new(self, mark: str, limit: int) -> News:
         """When a session was lost, the numbers of transactions may have been given anew, after a

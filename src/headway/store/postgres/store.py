@@ -168,6 +168,10 @@ class PostgresStore(Keeper, Reader):
     def assure(self) -> None:
         self._the_seat().assure()
 
+    def let_go(self) -> None:
+        if self._seat is not None:
+            self._seat.let_go()
+
     def leader(self) -> Leader | None:
         row = self._one("select term, holder from leader where lease_end > clock_timestamp()")
         holder = Holder() if row is None else Holder.parse(row[1])

@@ -141,6 +141,9 @@ class SqliteStore(Keeper, Reader):
     def assure(self) -> None:
         pass  # the lock of the file is ours as long as the process lives
 
+    def let_go(self) -> None:
+        pass  # nobody else could lead before the process has ended
+
     def leader(self) -> Leader | None:
         return None  # the file is locked, and nobody else can reach that process
 
