@@ -102,11 +102,12 @@ class Departures(Patient):
             self._see_through(batch)
             self.meters.committed(perf_counter() - self._sent_at)
             self.committed()
-        outbox, self._leaving = self._leaving, None
+        outbox = self._leaving
         if outbox is not None:
-            if outbox.permits:  # whoever has taken over meanwhile gives them to others
+            if outbox.permits or outbox.acks:  # whoever has taken over meanwhile knows better
                 self.insist(self.store.assure)
             self._act(outbox)
+            self._leaving = None  # until now whoever waits for it must be told if it cannot be done
 
     def _see_through(self, batch: Batch) -> None:
         try:
@@ -153,7 +154,8 @@ class Departures(Patient):
             self.remote.deliver(away, self.clock.now())
         for call in outbox.then:
             call()
-        for waiter, value in outbox.acks:
+        acks, outbox.acks = outbox.acks, []
+        for waiter, value in acks:
             waiter.set_result(value)
         for number in outbox.ended:
             for tell in self.ended.pop(number, ()):
