@@ -102,6 +102,12 @@ class EngineStopped(HeadwayError):
     """No engine runs in this process. Start one with `app.run()` or `with app.running():`."""
 
 
+class EngineLost(OutcomeUnknown, EngineStopped):
+    """The engine has stopped after it had sent to the store what was asked for. Perhaps it is done:
+    look what is there before you ask again.
+    """
+
+
 class JobFailed(HeadwayError):
     """The job whose result was asked for did not complete."""
 

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from headway.api.problems import problem_of
 from headway.engine.departures import Departures, Outbox
-from headway.errors import EngineStopped, StaleBrain
+from headway.errors import EngineStopped, StaleBrain, StoreUnavailable
+from headway.store.batch import Batch
 
 OVER = EngineStopped("the engine has stopped: another engine has taken over")
 
@@ -79,6 +81,27 @@ def test_whoever_waits_for_a_turn_hears_that_another_engine_has_taken_over(permi
     assert not waiter.done()
     brain.abandon(OVER)
     assert isinstance(waiter.exception(0), EngineStopped)
+
+
+def test_nobody_is_told_that_something_is_not_done_which_may_be() -> None:
+    """The turn was committed, the answer of the store was lost, and then another one led."""
+    brain = departures(Store(settle=StoreUnavailable("lost"), commit=StaleBrain("another engine")))
+    sent, next_turn = asked(), asked()
+    brain.under_way, brain._leaving = Batch(term=1), leaving(sent)
+    brain.outbox = leaving(next_turn)
+    with pytest.raises(StaleBrain):
+        brain.arrive()
+    brain.abandon(OVER)
+    assert kind_of(sent) == "outcome-unknown"
+    assert kind_of(next_turn) == "unavailable", "that was never sent"
+
+
+def kind_of(waiter: Future[int]) -> str:
+    error = waiter.exception(0)
+    assert isinstance(error, EngineStopped)
+    problem = problem_of(error)
+    assert problem is not None
+    return problem.kind
 
 
 def test_whoever_has_heard_is_not_told_again() -> None:

@@ -19,7 +19,7 @@ from headway.engine.meters import Meters
 from headway.engine.patience import Patient
 from headway.engine.registry import Registry
 from headway.engine.slots import SlotDesk, Waiter
-from headway.errors import StoreBusy, StoreConflict, StoreUnavailable
+from headway.errors import EngineLost, StoreBusy, StoreConflict, StoreUnavailable
 from headway.store import Store
 from headway.store.batch import Batch
 from headway.store.records import Errand
@@ -127,18 +127,22 @@ class Departures(Patient):
         return self.store.commit(batch)
 
     def abandon(self, error: Exception) -> None:
-        """There will be no other turn: whoever waits for one hears so."""
+        """There will be no other turn: whoever waits for one hears so, and whoever waits for what
+        was sent hears that it may have been done.
+        """
         waiting = self.slots.waiters()
         while self._calls:
             with suppress(IndexError):  # another thread may be here too
                 waiting.append(self._calls.popleft()[1])
         for waiter in waiting:
             fail(waiter, error, running=False)
-        for outbox in (self._leaving, self.outbox):
+        lost = EngineLost(f"{error}; perhaps it was done before: look what is there before you ask "
+                          "again")  # fmt: skip
+        for outbox, why in ((self._leaving, lost), (self.outbox, error)):
             if outbox is not None:
                 acks, outbox.acks = outbox.acks, []
                 for waiter, _ in acks:
-                    waiter.set_exception(error)
+                    waiter.set_exception(why)
         self.remote.send_home()
 
     def _act(self, outbox: Outbox) -> None:
