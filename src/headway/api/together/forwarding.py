@@ -182,7 +182,13 @@ class Forwarder:
         self, scope: Scope, receive: Receive, send: Send, otherwise: ASGIApp
     ) -> None:
         """`otherwise` answers from the store, if that can be."""
-        asked = Asked(scope, receive)
+        try:
+            await self._answer(Asked(scope, receive), send, otherwise)
+        except Problem as problem:  # an upload is too large, which is noticed as it comes
+            await problem_answer(problem, scope["path"])(scope, receive, send)
+
+    async def _answer(self, asked: Asked, send: Send, otherwise: ASGIApp) -> None:
+        scope = asked.scope
         body = await asked.body()
         until = monotonic() + asked.patience_s
         while True:
@@ -196,10 +202,10 @@ class Forwarder:
                 return None
             except NotDone:
                 if asked.is_spent:
-                    return await problem_answer(NOBODY, asked.path)(scope, receive, send)
+                    return await problem_answer(NOBODY, asked.path)(scope, asked.again(), send)
             except Lost:
                 if not asked.repeats:
-                    return await problem_answer(UNKNOWN, asked.path)(scope, receive, send)
+                    return await problem_answer(UNKNOWN, asked.path)(scope, asked.again(), send)
             if monotonic() > until:
                 break
             with suppress(TimeoutError):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Iterable
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httptools
@@ -21,6 +21,7 @@ IDLE_S = 30.0  # before the other side would hang up
 MANY_IDLE = 200
 FULL = 262_144  # bytes that are read ahead of whoever takes them
 
+T = TypeVar("T")
 Header = tuple[bytes, bytes]
 Content = bytes | AsyncIterator[bytes]
 
@@ -108,6 +109,7 @@ class Connection(asyncio.Protocol):
         self._headers: list[Header] = []
         self._pieces: deque[bytes] = deque()
         self._size = 0
+        self._sent_whole = False  # the rest of a request would be taken for the next one
         self._over = True  # the answer is whole
         self._may_stay = False  # and the other side does not hang up after it
         self._has_no_body = False
@@ -127,6 +129,7 @@ class Connection(asyncio.Protocol):
         self._head = asyncio.get_running_loop().create_future()
         lines = [f"{method} {target} HTTP/1.1".encode("latin-1")]
         lines += [name + b": " + value for name, value in headers]
+        self._sent_whole = isinstance(content, bytes)
         if isinstance(content, bytes):
             self._transport.write(b"\r\n".join([*lines, b"", content]))
         else:
@@ -134,17 +137,34 @@ class Connection(asyncio.Protocol):
         return await self._head, self._headers
 
     async def _upload(self, lines: list[bytes], content: AsyncIterator[bytes]) -> None:
-        """In chunks, whatever its length is said to be, and no faster than it is taken."""
-        assert self._head is not None
+        """In chunks, whatever its length is said to be, and no faster than it is taken. It may be
+        answered, or the line may break, before it has ended; then no more of it is sent.
+        """
         lines.append(b"transfer-encoding: chunked")
         self._transport.write(b"\r\n".join([*lines, b"", b""]))
-        async for piece in content:
-            if self._head.done():
-                return  # it was refused before it had ended
+        while (piece := await self._unless_answered(anext(content, None))) is not None:
             if piece:
                 self._transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                await self._may_write.wait()
-        self._transport.write(b"0\r\n\r\n")
+                await self._unless_answered(self._may_write.wait())
+        if not self._is_answered:
+            self._transport.write(b"0\r\n\r\n")
+            self._sent_whole = True
+
+    @property
+    def _is_answered(self) -> bool:
+        """Or it never will be."""
+        return self._head is None or self._head.done() or not self.is_open
+
+    async def _unless_answered(self, something: Awaitable[T]) -> T | None:
+        """What it gives, or None as soon as there is an answer."""
+        assert self._head is not None
+        waiting = asyncio.ensure_future(something)
+        try:
+            await asyncio.wait({waiting, self._head}, return_when=asyncio.FIRST_COMPLETED)
+            return None if self._is_answered else waiting.result()
+        finally:
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
 
     async def piece(self) -> bytes | None:
         """The next of the body. None: that was all."""
@@ -163,7 +183,7 @@ class Connection(asyncio.Protocol):
 
     def end(self) -> None:
         """Whoever has asked wants no more of it."""
-        if self._may_stay and self.is_open and not self._pieces:
+        if self._may_stay and self._sent_whole and self.is_open and not self._pieces:
             self._line.keep(self)
         else:
             self.abort()
@@ -183,6 +203,7 @@ class Connection(asyncio.Protocol):
         self._may_write.set()
         if self._head is not None and not self._head.done():
             self._head.set_exception(Broken())
+            self._head.exception()  # whoever has asked may have gone
         self._tell()
 
     def pause_writing(self) -> None:

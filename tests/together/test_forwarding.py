@@ -1,0 +1,119 @@
+"""What a client of a follower hears, whatever becomes of the leader that its request went to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from headway.api.problems import Problem
+from headway.api.together.forwarding import Forwarder
+from headway.api.together.standing import Standing
+from headway.store.records import Leader
+from tests.hands.kit import WAIT_S
+
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class Peers:
+    def seal(self, *_: object) -> bytes:
+        return b"x"
+
+
+class World:
+    """A follower, a client of it, and leaders that do as they are told."""
+
+    def __init__(self) -> None:
+        store: Any = None
+        peers: Any = Peers()
+        self.standing = Standing(store, "http://here", leads=False)
+        self.forwarder = Forwarder(self.standing, peers, self._elsewhere, lambda _: None)
+        self.sent: list[dict[str, Any]] = []
+        self.said = asyncio.Event()  # the client has heard something
+        self.aborted = asyncio.Event()
+        self._term = 0
+        self._servers: list[asyncio.Server] = []
+
+    async def led_by(self, serve: Serve) -> None:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        self._servers.append(server)
+        self.lead(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+
+    def lead(self, url: str) -> None:
+        self._term += 1
+        self.standing.leader = Leader(self._term, url, f"process 7 on far ({url})", url)
+        self.standing._tell()
+
+    async def ask(self, method: str, path: str, *pieces: bytes | Exception, query: str = "") -> Any:
+        """What the client hears: a status and what came with it."""
+        messages = list(pieces) or [b""]
+
+        async def receive() -> dict[str, Any]:
+            if not messages:
+                await asyncio.Event().wait()
+            piece = messages.pop(0)
+            if isinstance(piece, Exception):
+                raise piece
+            return {"type": "http.request", "body": piece, "more_body": bool(messages)}
+
+        async def send(message: dict[str, Any]) -> None:
+            self.sent.append(message)
+            if message.get("body") or message.get("status", 200) != 200:
+                self.said.set()
+
+        scope = {"type": "http", "method": method, "path": path, "query_string": query.encode(),
+                 "headers": [], "principal": None, "client": None,
+                 "headway.abort": self.aborted.set}  # fmt: skip
+        async with asyncio.timeout(WAIT_S):
+            await self.forwarder(scope, receive, send, self._elsewhere)  # type: ignore[arg-type]
+        status = self.sent[0]["status"]
+        return status, b"".join(each.get("body", b"") for each in self.sent[1:])
+
+    async def _elsewhere(self, *_: object) -> None:
+        raise AssertionError("this is for the leader alone")
+
+    async def end(self) -> None:
+        self.forwarder.close()
+        for each in self._servers:
+            each.close()
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+        await asyncio.sleep(0)
+
+
+def in_world(go: Callable[[World], Awaitable[None]]) -> None:
+    async def run() -> None:
+        world = World()
+        try:
+            await go(world)
+        finally:
+            await world.end()
+
+    asyncio.run(run())
+
+
+def problem(answer: tuple[int, bytes]) -> tuple[int, str, str]:
+    said = json.loads(answer[1])
+    return answer[0], said["type"], said["detail"]
+
+
+async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Reads, and does not answer."""
+    try:
+        await reader.read(-1)
+    finally:
+        writer.transport.abort()
+
+
+def test_an_upload_that_turns_out_to_be_too_large_is_refused_as_by_the_leader() -> None:
+    async def go(world: World) -> None:
+        await world.led_by(never)
+        large = Problem(413, "the body may have at most 5 bytes", kind="too-large")
+        answer = await world.ask("POST", "/v1/files", b"abc", large, b"def")
+        assert problem(answer)[:2] == (413, "too-large")
+
+    in_world(go)
