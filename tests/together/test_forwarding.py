@@ -7,7 +7,11 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from headway.api.problems import Problem
+from headway.api.together import forwarding
+from headway.api.together import standing as standings
 from headway.api.together.forwarding import Forwarder
 from headway.api.together.standing import Standing
 from headway.store.records import Leader
@@ -117,3 +121,38 @@ def test_an_upload_that_turns_out_to_be_too_large_is_refused_as_by_the_leader() 
         assert problem(answer)[:2] == (413, "too-large")
 
     in_world(go)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query"),
+    [("POST", "/api/work/take", ""), ("GET", "/api/jobs/7", "wait_s=60")],
+)
+def test_who_has_waited_long_for_an_answer_still_waits_for_the_next_leader(
+    method: str, path: str, query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A poll that its leader has kept for longer than anybody waits for a leader."""
+    clock = [0.0]
+    monkeypatch.setattr(forwarding, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(standings, "monotonic", lambda: clock[0])
+
+    async def go(world: World) -> None:
+        async def dies(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            clock[0] += 25.0
+            world.standing.leader = None
+            writer.transport.abort()
+            asyncio.get_running_loop().call_later(0.05, lambda: tasks.append(
+                asyncio.ensure_future(world.led_by(answers))))  # fmt: skip
+
+        tasks: list[object] = []
+        await world.led_by(dies)
+        assert await world.ask(method, path, query=query) == (200, b"{}")
+
+    in_world(go)
+
+
+async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(OK)
+    await writer.drain()
+    writer.close()

@@ -97,9 +97,14 @@ class Asked:
 
     @property
     def patience_s(self) -> float:
-        if self.path.startswith(FAIRQUEUE):
+        if self.is_for_slots:
             return SLOT_PATIENCE_S
-        return READ_S if self.from_store else PATIENCE_S
+        waits = b"wait_s=" in self.scope["query_string"]
+        return READ_S if self.from_store and not waits else PATIENCE_S
+
+    @property
+    def is_for_slots(self) -> bool:
+        return self.path.startswith(FAIRQUEUE)
 
     @property
     def from_store(self) -> bool:
@@ -195,6 +200,7 @@ class Forwarder:
             leader = await self._standing.found(until)
             if leader is None:
                 break
+            began_at = monotonic()
             try:
                 await self._pass_on(leader, asked, send)
                 if asked.method == "DELETE" and asked.path.startswith(TOKENS):
@@ -206,6 +212,8 @@ class Forwarder:
             except Lost:
                 if not asked.repeats:
                     return await problem_answer(UNKNOWN, asked.path)(scope, asked.again(), send)
+                if not asked.is_for_slots:  # it has waited for an answer, and not for a leader
+                    until += monotonic() - began_at
             if monotonic() > until:
                 break
             with suppress(TimeoutError):
