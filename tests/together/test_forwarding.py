@@ -19,6 +19,7 @@ from tests.hands.kit import WAIT_S
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
+BEGUN = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n"
 
 
 class Peers:
@@ -156,3 +157,48 @@ async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
     writer.write(OK)
     await writer.drain()
     writer.close()
+
+
+def test_an_answer_that_was_begun_by_a_leader_before_does_not_hang_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """That one was stopped, or its machine is off. The client comes again."""
+    monkeypatch.setattr(forwarding, "LAST_WORDS_S", 0.05)
+
+    async def go(world: World) -> None:
+        async def begins(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(BEGUN)
+            await never(reader, writer)
+
+        await world.led_by(begins)
+        asking = asyncio.ensure_future(world.ask("GET", "/v1/models"))
+        await world.said.wait()
+        world.lead("http://127.0.0.1:1")
+        await asking
+        assert world.aborted.is_set()
+
+    in_world(go)
+
+
+def test_an_answer_that_was_begun_by_a_leader_before_may_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(forwarding, "LAST_WORDS_S", 5 * WAIT_S)
+    go_on = asyncio.Event()
+
+    async def go(world: World) -> None:
+        async def begins(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(BEGUN)
+            await go_on.wait()
+            writer.write(b"3\r\ndef\r\n0\r\n\r\n")
+            await never(reader, writer)
+
+        await world.led_by(begins)
+        asking = asyncio.ensure_future(world.ask("GET", "/v1/models"))
+        await world.said.wait()
+        world.lead("http://127.0.0.1:1")
+        go_on.set()
+        assert await asking == (200, b"abcdef")
+        assert not world.aborted.is_set()
+
+    in_world(go)

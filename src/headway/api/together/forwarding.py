@@ -29,6 +29,7 @@ PATIENCE_S = 10.0  # until somebody leads: longer than it takes another server t
 SLOT_PATIENCE_S = 7.0  # clients of the fair queue give up after 8
 READ_S = 1.5  # for somebody who only reads: the store knows most of it
 AGAIN_S = 0.1
+LAST_WORDS_S = 5.0  # in which a server that does not lead any more must go on with its answer
 FAIRQUEUE = "/api/v0/"
 TOKENS = "/api/tokens/"
 # What every server answers by itself: files, streams of the trail that all share, its own state,
@@ -231,26 +232,24 @@ class Forwarder:
 
     async def _pass_on(self, leader: Leader, asked: Asked, send: Send) -> None:
         """Until it is answered, the client hangs up, or there is another leader."""
-        began = asyncio.Event()  # the answer: from then on it cannot be asked of another
-        sending = asyncio.ensure_future(self._exchange(leader, asked, send, began))
+        heard = Heard()
+        sending = asyncio.ensure_future(self._exchange(leader, asked, send, heard))
         gone = asyncio.ensure_future(asked.gone())
         other = asyncio.ensure_future(self._standing.changed.wait())
         try:
             await asyncio.wait({sending, gone, other}, return_when=asyncio.FIRST_COMPLETED)
-            if other.done() and began.is_set() and not sending.done():
-                await asyncio.wait({sending, gone}, return_when=asyncio.FIRST_COMPLETED)
+            if not sending.done() and not gone.done():
+                if not heard.began:
+                    raise Lost
+                await _last_words(heard, sending, gone, asked.scope)
             if sending.done():
                 return sending.result()
-            if not gone.done():
-                raise Lost
         finally:
             for each in (sending, gone, other):
                 each.cancel()
             await asyncio.gather(sending, gone, other, return_exceptions=True)
 
-    async def _exchange(
-        self, leader: Leader, asked: Asked, send: Send, began: asyncio.Event
-    ) -> None:
+    async def _exchange(self, leader: Leader, asked: Asked, send: Send, heard: Heard) -> None:
         line = self._line_to(leader)
         try:
             answer = await line.ask(
@@ -263,8 +262,8 @@ class Forwarder:
         try:
             if any(name == NOT_LEADING for name, _ in answer.headers):
                 raise NotDone
-            began.set()
-            await _pass_back(answer, asked.scope, send)
+            heard.began = True
+            await _pass_back(answer, heard, asked.scope, send)
         finally:
             answer.close()
 
@@ -291,18 +290,47 @@ class Forwarder:
         return self._lines[leader.url]
 
 
-async def _pass_back(answer: Answer, scope: Scope, send: Send) -> None:
+class Heard:
+    """How much of an answer has come. Once it has begun, nobody else can be asked."""
+
+    began = False
+    pieces = 0
+
+
+async def _last_words(
+    heard: Heard, sending: asyncio.Future[None], gone: asyncio.Future[None], scope: Scope
+) -> None:
+    """Another server leads. The one before may end what it says; but one that was stopped, or
+    whose machine is off, never will, and the client must not wait for it for ever.
+    """
+    pieces = -1
+    while not sending.done() and not gone.done():
+        if heard.pieces == pieces:
+            return _hang_up(scope)
+        pieces = heard.pieces
+        await asyncio.wait({sending, gone}, timeout=LAST_WORDS_S,
+                           return_when=asyncio.FIRST_COMPLETED)  # fmt: skip
+    return None
+
+
+async def _pass_back(answer: Answer, heard: Heard, scope: Scope, send: Send) -> None:
     headers = [each for each in answer.headers if each[0] not in HOP and each[0] not in ADDED]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     try:
         async for piece in answer.pieces():
+            heard.pieces += 1
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     except Broken:
-        abort: Any = scope.get("headway.abort")
-        if abort is not None:  # the client must not take half of it for the whole
-            abort()
-        return
+        return _hang_up(scope)
     await send({"type": "http.response.body", "body": b"", "more_body": False})
+    return None
+
+
+def _hang_up(scope: Scope) -> None:
+    """The client must not take half of an answer for the whole, and may ask again."""
+    abort: Any = scope.get("headway.abort")
+    if abort is not None:
+        abort()
 
 
 def _as_it_came(scope: Scope) -> Scope:

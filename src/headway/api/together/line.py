@@ -7,6 +7,7 @@ answers are passed on as they come, and nothing is redirected, decoded or retrie
 from __future__ import annotations
 
 import asyncio
+import socket
 import ssl
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Iterable
@@ -20,6 +21,13 @@ CONNECT_S = 1.0
 IDLE_S = 30.0  # before the other side would hang up
 MANY_IDLE = 200
 FULL = 262_144  # bytes that are read ahead of whoever takes them
+
+# A machine that is off says nothing: so it is asked, and has to take what it is sent.
+NOTICE = (
+    (socket.SOL_SOCKET, "SO_KEEPALIVE", 1), (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 5),
+    (socket.IPPROTO_TCP, "TCP_KEEPINTVL", 2), (socket.IPPROTO_TCP, "TCP_KEEPCNT", 3),
+    (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", 10_000),
+)  # fmt: skip
 
 T = TypeVar("T")
 Header = tuple[bytes, bytes]
@@ -159,8 +167,9 @@ class Connection(asyncio.Protocol):
         """What it gives, or None as soon as there is an answer."""
         assert self._head is not None
         waiting = asyncio.ensure_future(something)
+        either: set[asyncio.Future[Any]] = {waiting, self._head}
         try:
-            await asyncio.wait({waiting, self._head}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             return None if self._is_answered else waiting.result()
         finally:
             waiting.cancel()
@@ -197,6 +206,11 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
         self.is_open = True
+        line: socket.socket | None = transport.get_extra_info("socket")
+        if line is not None:
+            for level, name, value in NOTICE:
+                if hasattr(socket, name):
+                    line.setsockopt(level, getattr(socket, name), value)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open = False
