@@ -51,6 +51,10 @@ class World:
         self.standing.leader = Leader(self._term, url, f"process 7 on far ({url})", url)
         self.standing._tell()
 
+    def stop(self) -> None:
+        self.standing._loop = asyncio.get_running_loop()
+        self.standing.stop()
+
     async def ask(self, method: str, path: str, *pieces: bytes | Exception, query: str = "") -> Any:
         """What the client hears: a status and what came with it."""
         messages = list(pieces) or [b""]
@@ -124,6 +128,38 @@ def test_an_upload_that_turns_out_to_be_too_large_is_refused_as_by_the_leader() 
     in_world(go)
 
 
+def test_a_follower_that_stops_sends_who_waits_to_another_server() -> None:
+    async def go(world: World) -> None:
+        heard = asyncio.Event()
+
+        async def hears(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            heard.set()
+            await never(reader, writer)
+
+        await world.led_by(hears)
+        asking = asyncio.ensure_future(world.ask("POST", "/api/work/take"))
+        await heard.wait()
+        world.stop()
+        status, kind, detail = problem(await asking)
+        assert (status, kind) == (503, "unavailable")
+        assert "this server stops; ask another one" in detail
+
+    in_world(go)
+
+
+def test_an_order_that_may_not_come_twice_is_heard_out_though_the_follower_stops() -> None:
+    async def go(world: World) -> None:
+        async def stops_it(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            world.stop()
+            await answers_now(writer)
+
+        await world.led_by(stops_it)
+        assert await world.ask("POST", "/api/tokens") == (200, b"{}")
+
+    in_world(go)
+
+
 @pytest.mark.parametrize(
     ("method", "path", "query"),
     [("POST", "/api/work/take", ""), ("GET", "/api/jobs/7", "wait_s=60")],
@@ -154,6 +190,10 @@ def test_who_has_waited_long_for_an_answer_still_waits_for_the_next_leader(
 
 async def answers(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     await reader.readuntil(b"\r\n\r\n")
+    await answers_now(writer)
+
+
+async def answers_now(writer: asyncio.StreamWriter) -> None:
     writer.write(OK)
     await writer.drain()
     writer.close()

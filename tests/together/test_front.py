@@ -80,6 +80,21 @@ def test_an_engine_that_cannot_be_used_is_given_up(caplog: pytest.LogCaptureFixt
     assert "could not lead: the session was cut" in caplog.text
 
 
+def test_a_server_that_is_to_stop_does_not_begin_to_lead() -> None:
+    """Its address refuses connections already."""
+    did: list[str] = []
+    store: Any = Store(did)
+    standing = Standing(store, "http://a", leads=False)
+
+    async def take_over() -> None:
+        did.append("lead")
+
+    standing.stop()
+    asyncio.run(standing._look(take_over))
+    assert did == []
+    assert not standing.leads
+
+
 class Part:
     """An application, or the fair queue."""
 
@@ -144,7 +159,9 @@ def test_a_server_that_has_given_up_begins_again_when_its_store_is_back() -> Non
     app: Any = SimpleNamespace(stop=lambda _: did.append("stop"), store=Away())
     config: Any = SimpleNamespace(dsn="postgresql://", drain_s=1.0)
     server = Server(config, app, None, ())  # type: ignore[arg-type]
-    server.uvicorn = uvicorn = SimpleNamespace(should_exit=False)  # type: ignore[assignment]
+    server.uvicorn = uvicorn = SimpleNamespace(  # type: ignore[assignment]
+        should_exit=False, config=SimpleNamespace()
+    )  # fmt: skip
     assert not server.begins_again
     server.give_up()
     assert uvicorn.should_exit

@@ -93,7 +93,9 @@ class Server:
 
     def lead(self) -> FastAPI:
         try:
+            self._check_may_lead()
             self._app.start()
+            self._check_may_lead()  # that took its time
             self.engine.when_done = self._engine_is_over
             site = self._new_site(self._applications)
             site.trace_attempts()
@@ -101,6 +103,11 @@ class Server:
         except BaseException:  # somebody else may have more luck
             self._app.stop(0.0)
             raise
+
+    def _check_may_lead(self) -> None:
+        """Nobody could reach one that stops, and one that is to begin again has had its try."""
+        if self._told or self._spoilt:
+            raise EngineRunning("this server is to stop; another one shall lead")
 
     @property
     def engine(self) -> Engine:
@@ -153,10 +160,16 @@ class Server:
 
     def _exit(self) -> None:
         self._hurry()
-        if self.site is not None:
-            self.site.stop_waiting()
+        self._send_home()
         if self.uvicorn is not None:
             self.uvicorn.should_exit = True
+
+    def _send_home(self) -> None:
+        """Whoever waits here, for whatever it is."""
+        if self.front.standing is not None:
+            self.front.standing.stop()
+        if self.site is not None:
+            self.site.stop_waiting()
 
     # ------------------------------------------------------------------ stopping
 
@@ -225,8 +238,7 @@ class Server:
 
         def stop() -> None:
             listening.close()
-            if self.site is not None:
-                self.site.stop_waiting()
+            self._send_home()
             server.should_exit = True
 
         def told_to_stop(sig: int, frame: Any) -> None:  # noqa: ARG001 - so are handlers called

@@ -57,6 +57,9 @@ NOBODY = Problem(
     503, "no server leads at the moment, and one will in some seconds; try again",
     kind="unavailable", headers={"Retry-After": "1"},
 )  # fmt: skip
+STOPS = Problem(
+    503, "this server stops; ask another one", kind="unavailable", headers={"Retry-After": "1"},
+)  # fmt: skip
 UNKNOWN = Problem(
     503, "the server that leads was lost while it worked on this; look what is there before you "
     "send it again", kind="outcome-unknown", headers={"Retry-After": "1"},
@@ -225,29 +228,41 @@ class Forwarder:
         if asked.from_store:
             return await otherwise(scope, asked.again(), send)
         said = reply_at(asked.path, body)
-        reply = problem_answer(NOBODY, asked.path) if said is None else Reply(said)
+        why = STOPS if self._standing.stopping else NOBODY
+        reply = problem_answer(why, asked.path) if said is None else Reply(said)
         return await reply(scope, asked.again(), send)
 
     # ------------------------------------------------------------------ one attempt
 
     async def _pass_on(self, leader: Leader, asked: Asked, send: Send) -> None:
-        """Until it is answered, the client hangs up, or there is another leader."""
+        """Until it is answered, the client hangs up, there is another leader, or this server is to
+        stop and another one can be asked.
+        """
         heard = Heard()
         sending = asyncio.ensure_future(self._exchange(leader, asked, send, heard))
         gone = asyncio.ensure_future(asked.gone())
-        other = asyncio.ensure_future(self._standing.changed.wait())
         try:
-            await asyncio.wait({sending, gone, other}, return_when=asyncio.FIRST_COMPLETED)
-            if not sending.done() and not gone.done():
-                if not heard.began:
+            while not sending.done() and not gone.done():
+                await self._changed_or(sending, gone)
+                if sending.done() or gone.done():
+                    break
+                if not heard.began and (asked.repeats or not self._standing.follows(leader)):
                     raise Lost
-                await _last_words(heard, sending, gone, asked.scope)
+                if not self._standing.follows(leader):
+                    await _last_words(heard, sending, gone, asked.scope)
+                    break
             if sending.done():
                 return sending.result()
         finally:
-            for each in (sending, gone, other):
+            for each in (sending, gone):
                 each.cancel()
-            await asyncio.gather(sending, gone, other, return_exceptions=True)
+            await asyncio.gather(sending, gone, return_exceptions=True)
+
+    async def _changed_or(self, *others: asyncio.Future[Any]) -> None:
+        """Until one of these is done, another server leads, or this one is to stop."""
+        changed: asyncio.Future[Any] = asyncio.ensure_future(self._standing.changed.wait())
+        await asyncio.wait({changed, *others}, return_when=asyncio.FIRST_COMPLETED)
+        changed.cancel()
 
     async def _exchange(self, leader: Leader, asked: Asked, send: Send, heard: Heard) -> None:
         line = self._line_to(leader)

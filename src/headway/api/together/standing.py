@@ -50,11 +50,14 @@ class Standing:
         self.leader: Leader | None = None
         self._changed = asyncio.Event()  # set and replaced when somebody else leads
         self._said_at = float("-inf")
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self.stopping = False
 
     # ------------------------------------------------------------------ looking
 
     async def watch(self, take_over: Callable[[], Awaitable[None]]) -> None:
         """Until it is cancelled. `take_over` may be refused with EngineRunning."""
+        self._loop = asyncio.get_running_loop()
         while True:
             try:
                 await self._say_so()
@@ -68,7 +71,7 @@ class Standing:
 
     async def _look(self, take_over: Callable[[], Awaitable[None]]) -> None:
         leader = await asyncio.to_thread(self._store.leader)
-        if leader is None:
+        if leader is None and not self.stopping:
             if await self._took(take_over):
                 self.leads = True
                 self._tell()
@@ -103,6 +106,15 @@ class Standing:
         with suppress(StoreError):
             await asyncio.to_thread(self._store.announce, self.id, "")
 
+    def stop(self) -> None:
+        """This server is to stop: it leads nobody any more, since nobody could reach it, and who
+        waits here for a leader is sent to another server. From any thread, and from a signal.
+        """
+        self.stopping = True
+        loop = self._loop
+        if loop is not None and not loop.is_closed():
+            loop.call_soon_threadsafe(self._tell)
+
     # ------------------------------------------------------------------ waiting
 
     def _tell(self) -> None:
@@ -111,16 +123,26 @@ class Standing:
 
     @property
     def changed(self) -> asyncio.Event:
-        """Set when there is another leader than now."""
+        """Set when there is another leader than now, or this server is to stop."""
         return self._changed
 
+    def follows(self, leader: Leader) -> bool:
+        """Whether it still leads."""
+        return not self.leads and self.leader == leader
+
     async def found(self, until: float) -> Leader | None:
-        """Who leads elsewhere. None: this server does, or nobody did by then."""
-        while not self.leads and (self.leader is None or not self.leader.url):
+        """Who leads elsewhere. None: this server does, or stops, or nobody did by then."""
+        while not self._knows:
             changed = self._changed
             try:
                 async with asyncio.timeout(max(0.0, until - monotonic())):
                     await changed.wait()
             except TimeoutError:
                 return None
-        return None if self.leads else self.leader
+        return None if self.leads or self.stopping else self.leader
+
+    @property
+    def _knows(self) -> bool:
+        """There is nothing to wait for."""
+        leader = self.leader
+        return self.leads or self.stopping or (leader is not None and bool(leader.url))
