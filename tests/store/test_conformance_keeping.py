@@ -182,6 +182,7 @@ def test_jobs_are_counted_by_lane_and_state(engine: Engine) -> None:
         ("slow", "queued", 1),
     ]
     assert store.tally(tenant="") == [("Slow", "pending", 1), ("slow", "queued", 1)]
+    assert store.open_by_tenant() == {"acme": 2, "": 2}
 
 
 def test_the_progress_of_many(engine: Engine) -> None:

@@ -128,3 +128,14 @@ def test_a_program_that_knows_all_servers_calls_those_that_are_there(group: Grou
         second.kill()
         assert double.enqueue(3).result(WAIT_S) == 6
     app.close()
+
+
+def test_a_follower_lets_nobody_have_more_open_jobs_than_he_may(new_group: NewGroup) -> None:
+    """It puts jobs into the store by itself, and runs no engine that would know how many."""
+    group = new_group(2, max_open_per_tenant=3)
+    [follower] = group.followers()
+    job = {"type": "nobody-knows", "args": {}}
+    answers = [ask(follower.url, "POST", "/api/jobs", job)[0] for _ in range(4)]
+    assert answers == [202, 202, 202, 429]
+    status, answer = ask(follower.url, "POST", "/api/work/put", {"jobs": [job]})
+    assert (status, answer["type"]) == (429, "queue-full")

@@ -24,6 +24,7 @@ from headway.api.fairqueue.service import FairQueue
 from headway.api.measures import Measures
 from headway.api.metrics import Exposition
 from headway.api.problems import Problem
+from headway.api.room import Room
 from headway.api.search import parse
 from headway.api.stream import Hub
 from headway.api.together.peers import Peers
@@ -112,6 +113,7 @@ class Site:
         self.simulating = asyncio.Lock()  # a machine has better things to do than two at once
         # Requests that wait for the end of a job: how long they may, and the loop that knows.
         self._waiting: dict[asyncio.Timeout, asyncio.AbstractEventLoop] = {}
+        self._room = Room(app.store)
         self._counted: dict[str | None, tuple[float, list[tuple[str, str, int]]]] = {}
 
     @property
@@ -302,16 +304,27 @@ class Site:
 
     def check_room(self, tenant: str, more: int) -> None:
         """Refuse what would make the queue of a tenant longer than it may be."""
-        limit = self.config.max_open_per_tenant
         engine = self.app.engine
+        limit = self.config.max_open_per_tenant
         if engine is not None and engine.brain.open_by_tenant.get(tenant, 0) + more > limit:
-            raise Problem(
-                429,
-                f"tenant {tenant!r} has {limit} open jobs, or would have more; wait until some "
-                "have ended",
-                kind="queue-full",
-                headers={"Retry-After": "10"},
-            )
+            raise _full(tenant, limit)
+
+    async def make_room(self, tenant: str, more: int) -> None:
+        """The same where no engine may run that knows how long the queue is."""
+        limit = self.config.max_open_per_tenant
+        if self.app.engine is not None:
+            self.check_room(tenant, more)
+        elif not await self._room.takes(tenant, more, limit):
+            raise _full(tenant, limit)
+
+
+def _full(tenant: str, limit: int) -> Problem:
+    return Problem(
+        429,
+        f"tenant {tenant!r} has {limit} open jobs, or would have more; wait until some have ended",
+        kind="queue-full",
+        headers={"Retry-After": "10"},
+    )
 
 
 def number_of(id: str | int) -> int | None:

@@ -36,7 +36,7 @@ NOT_HERE = frozenset(
         "enter", "leave", "commit", "send", "settle", "version", "load_open", "load_new",
         "load_some", "states", "waits", "commands", "errands", "gates", "open_occurrences",
         "slots", "slot_totals", "processes", "add_token", "token", "tokens", "revoke_token",
-        "used_token", "secret", "failures", "install", "write", "rows",
+        "used_token", "secret", "failures", "install", "write", "rows", "open_by_tenant", "let_go",
     )
 )  # fmt: skip
 

@@ -152,6 +152,11 @@ class Looker(ABC):
         )
         return sorted((lane, state, count) for lane, state, count in rows)
 
+    def open_by_tenant(self) -> dict[str, int]:
+        return dict(self.rows(
+            "select tenant, count(*) from jobs where finished_at is null group by tenant"
+        ))  # fmt: skip
+
     def result(self, id: int) -> Result | None:
         row = self._one_of("select value, expires_at from results where job = ?", id)
         return None if row is None else Result._make(row)

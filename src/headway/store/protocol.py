@@ -184,6 +184,9 @@ class Store(Producing, Looking, Keeping, Tables, Protocol):
     def servers(self) -> list[ServerRow]:
         """Those that were heard of in the last minute, where several can share a store."""
 
+    def open_by_tenant(self) -> dict[str, int]:
+        """How many jobs of each tenant have not ended. For servers without an engine."""
+
     def close(self) -> None: ...
 
     def commit(self, batch: Batch) -> None:

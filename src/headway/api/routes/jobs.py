@@ -66,7 +66,7 @@ def fresh_view(site: Site, job: NewJob, id: int) -> dict[str, Any]:
 async def store_job(site: Site, body: JobBody, principal: Principal) -> tuple[dict[str, Any], bool]:
     """(the job as it is shown, whether it was there before)"""
     tenant = site.tenant_for(body.tenant, principal)
-    site.check_room(tenant, 1)
+    await site.make_room(tenant, 1)
     apart = principal.tenant is not None
     if site.tracing is not None and (span := traceparent()) is not None:
         body.about[LABEL] = span

@@ -63,7 +63,7 @@ async def put(request: Request) -> Response:
         many[tenant] = many.get(tenant, 0) + 1
         jobs.append(new_job(each, tenant, now, limit, apart=apart))
     for tenant, count in many.items():
-        site.check_room(tenant, count)
+        await site.make_room(tenant, count)
     if principal.tenant is not None:
         await asyncio.to_thread(check_own, site, jobs, principal.tenant)
     handles = await site.app.aenqueue_many(jobs)
