@@ -129,6 +129,39 @@ def test_patience_has_an_end() -> None:
     assert len(script.requests) > 1
 
 
+# ---------------------------------------------------------------------- several servers
+
+FIRST, SECOND = "http://first.example", "http://second.example"
+
+
+def test_each_server_that_is_named_is_tried_before_anybody_gives_up() -> None:
+    """To find out that the first one is off has taken longer than anybody is patient."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.url.host == "first.example":
+            raise httpx2.ConnectTimeout("off")
+        return good(id=1)
+
+    client = Client(f"{FIRST},{SECOND}", patience_s=0.0, transport=httpx2.MockTransport(answer))
+    assert client.call(PUT) == {"id": 1}
+    assert client.url == SECOND
+
+
+def test_an_error_names_the_server_that_was_asked_last() -> None:
+    script = Script(httpx2.ConnectTimeout("off"))
+    client = Client(f"{FIRST},{SECOND}", patience_s=0.0, transport=httpx2.MockTransport(script))
+    with pytest.raises(errors.StoreUnavailable, match=SECOND):
+        client.call(PUT)
+    assert [each.url.host for each in script.requests] == ["first.example", "second.example"]
+
+
+def test_two_who_notice_that_a_server_is_off_do_not_lead_back_to_it() -> None:
+    client = Client(f"{FIRST},{SECOND}")
+    client.call_another(FIRST)
+    client.call_another(FIRST)
+    assert client.url == SECOND
+
+
 def test_the_same_holds_in_a_loop() -> None:
     script = Script(httpx2.ConnectError("refused"), good(id=1), httpx2.ReadError("cut"))
     client = Client(URL, patience_s=0.5, async_transport=httpx2.MockTransport(script))

@@ -106,9 +106,11 @@ class Client:
         """The server that is called now."""
         return self._urls[self._at % len(self._urls)]
 
-    def call_another(self) -> None:
-        """This one could not be reached, or cannot answer."""
-        self._at += 1
+    def call_another(self, than: str) -> None:
+        """This one could not be reached, or cannot answer. Others may have noticed it before."""
+        with self._lock:
+            if self.url == than:
+                self._at += 1
 
     def __repr__(self) -> str:
         return f"<server {self.url}>"
@@ -131,18 +133,19 @@ class Client:
     def call(self, ask: Ask, type: Any = Any, *, patience_s: float | None = None) -> Any:
         patience = Patience(self, ask, self._patience_s if patience_s is None else patience_s)
         while True:
+            url = self.url
             try:
-                response = self._send(ask)
+                response = self._send(ask, url)
             except httpx2.HTTPError as error:
-                wait_s = patience.after(error)
+                wait_s = patience.after(error, url)
             else:
                 if response.is_success:
-                    return data_of(response, self.url, type)
-                wait_s = patience.after_refusal(response)
+                    return data_of(response, url, type)
+                wait_s = patience.after_refusal(response, url)
             time.sleep(wait_s)
 
-    def _send(self, ask: Ask) -> httpx2.Response:
-        return self._client().request(ask.method, self.url + ask.path, **ask.options())
+    def _send(self, ask: Ask, url: str) -> httpx2.Response:
+        return self._client().request(ask.method, url + ask.path, **ask.options())
 
     @overload
     async def acall(self, ask: Ask, type: type[T], *, patience_s: float | None = None) -> T: ...
@@ -152,14 +155,15 @@ class Client:
         patience = Patience(self, ask, self._patience_s if patience_s is None else patience_s)
         while True:
             client = await self._async_client()
+            url = self.url
             try:
-                response = await client.request(ask.method, self.url + ask.path, **ask.options())
+                response = await client.request(ask.method, url + ask.path, **ask.options())
             except httpx2.HTTPError as error:
-                wait_s = patience.after(error)
+                wait_s = patience.after(error, url)
             else:
                 if response.is_success:
-                    return data_of(response, self.url, type)
-                wait_s = patience.after_refusal(response)
+                    return data_of(response, url, type)
+                wait_s = patience.after_refusal(response, url)
             await asyncio.sleep(wait_s)
 
     # ------------------------------------------------------------------ connections
@@ -243,18 +247,21 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class Patience:
-    """How long one request is tried, and what is raised then."""
+    """How long one request is tried, and what is raised then. Each server that is named is asked
+    once, however long it took the others not to answer.
+    """
 
     def __init__(self, client: Client, ask: Ask, limit_s: float) -> None:
         self._client = client
         self._ask = ask
         self._until = time.monotonic() + limit_s
         self._backoff = Backoff(longest_s=1.0)
+        self._tried: set[str] = set()
 
-    def after(self, error: httpx2.HTTPError) -> float:
+    def after(self, error: httpx2.HTTPError, url: str) -> float:
         """How long to wait before the next try, or what is to be raised instead."""
-        url = self._client.url
-        self._client.call_another()
+        self._tried.add(url)
+        self._client.call_another(url)
         never_sent = isinstance(error, NEVER_SENT)
         if (never_sent or self._ask.repeats) and not isinstance(error, HOPELESS):
             wait_s = self._wait()
@@ -269,10 +276,10 @@ class Patience:
             f"the connection to {url} was lost before its answer ({said}), and {UNSURE}"
         ) from error
 
-    def after_refusal(self, response: httpx2.Response) -> float:
-        url = self._client.url
+    def after_refusal(self, response: httpx2.Response, url: str) -> float:
+        self._tried.add(url)
         if response.status_code in PASSING:
-            self._client.call_another()
+            self._client.call_another(url)
         if self._ask.repeats and response.status_code in PASSING:
             wait_s = self._wait()
             if wait_s is not None:
@@ -281,6 +288,8 @@ class Patience:
         raise error_of(response, url, self._ask.verb, writes=writes)
 
     def _wait(self) -> float | None:
+        if self._client.url not in self._tried:  # to connect to the others may have taken long
+            return 0.0
         wait_s = self._backoff.next_s()
         return wait_s if time.monotonic() + wait_s < self._until else None
 

@@ -132,7 +132,11 @@ class Line:
     def __init__(self, client: Client, worker: str) -> None:
         self._client = client
         self._worker = worker
-        self.url = client.url
+
+    @property
+    def url(self) -> str:
+        """The server that is called now."""
+        return self._client.url
 
     async def hello(
         self, types: list[dict[str, Any]], settings: list[dict[str, Any]],
@@ -153,11 +157,11 @@ class Line:
 
     async def _say(self, what: str, body: dict[str, Any], type: type[T], answer_s: float) -> T:
         ask = Ask("POST", path("work", what), {"worker": self._worker, **body}, answer_s=answer_s)
+        url = self.url
         try:
             # The client's own limits hold for each step; this one is for all of them together.
             async with asyncio.timeout(answer_s + CONNECT_S):
                 return await self._client.acall(ask, type, patience_s=0.0)
         except TimeoutError:
-            raise StoreUnavailable(
-                f"{self.url} took longer than {answer_s:g} s to answer"
-            ) from None
+            self._client.call_another(url)
+            raise StoreUnavailable(f"{url} took longer than {answer_s:g} s to answer") from None

@@ -69,10 +69,10 @@ class QuickClient(Client):
         self._is_plain = self._transport is None and all(map(_is_plain, self._urls))
         self._quick_headers = {**self._headers(), "Content-Type": "application/json"}
 
-    def _send(self, ask: Ask) -> httpx2.Response:
+    def _send(self, ask: Ask, url: str) -> httpx2.Response:
         if not self._is_plain or ask.query:
-            return super()._send(ask)
-        kept = self._connection()
+            return super()._send(ask, url)
+        kept = self._connection(url)
         try:
             answer = kept.ask(ask, self._quick_headers)
         except BaseException:  # also what a signal has raised here: there may be half an answer
@@ -82,9 +82,8 @@ class QuickClient(Client):
         self._idle.append(kept)
         return answer
 
-    def _connection(self) -> Kept:
+    def _connection(self, url: str) -> Kept:
         """The one that was used last, so that those which are not needed expire."""
-        url = self.url
         while self._idle:
             try:
                 kept = self._idle.pop()
