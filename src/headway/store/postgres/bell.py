@@ -98,17 +98,28 @@ class Herald:
             self._news.set()
 
     def _tell(self) -> None:
-        ring = f"select pg_notify('{self._address.trail_channel}', '')"
         while self._open:
             self._news.wait()
             self._news.clear()
-            with contextlib.suppress(psycopg.Error, HeadwayError):
-                if self._db is None or is_lost(self._db):
-                    self._drop()
-                    self._db = connect(self._address)
-                run(self._db.pgconn, self._address.name, ring)
+            while self._open and not self._rings():
+                self._pause.wait(AGAIN_S)
             self._pause.wait(SPACING_S)
         self._drop()
+
+    def _rings(self) -> bool:
+        """False: the session was cut, or the server is away. Nobody else says that there is more,
+        so it must be said again.
+        """
+        try:
+            if self._db is None or is_lost(self._db):
+                self._drop()
+                self._db = connect(self._address)
+            ring = f"select pg_notify('{self._address.trail_channel}', '')"
+            run(self._db.pgconn, self._address.name, ring)
+        except (psycopg.Error, HeadwayError):
+            self._drop()
+            return False
+        return True
 
     def _drop(self) -> None:
         if self._db is not None:

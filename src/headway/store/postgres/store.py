@@ -219,12 +219,16 @@ class PostgresStore(Keeper, Reader):
 
     def commit(self, batch: Batch) -> None:
         self._the_seat().commit(batch)
+        self._tell_followers()
 
     def send(self, batch: Batch) -> None:
         self._the_seat().send(batch)
 
     def settle(self) -> None:
         self._the_seat().settle()
+        self._tell_followers()
+
+    def _tell_followers(self) -> None:
         if self._herald is not None:
             self._herald.more()
 
