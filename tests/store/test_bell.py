@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -11,13 +14,16 @@ from uuid import uuid4
 import psycopg
 import pytest
 
+from headway.errors import StoreUnavailable
 from headway.store.batch import Batch
-from headway.store.postgres import PostgresStore
+from headway.store.postgres import PostgresStore, bell
 from headway.store.postgres.address import Address, parse
 from headway.store.postgres.bell import Herald, Listener
 from headway.store.records import Candidate
 from tests.hands.kit import WAIT_S, eventually
 from tests.postgres import shared_postgres
+
+FILES = 1_100  # more than `select` can count
 
 
 @pytest.fixture
@@ -68,3 +74,32 @@ def test_followers_hear_of_a_turn_that_had_to_be_sent_again(store: PostgresStore
     store.commit(Batch(brain.term))
     assert heard.wait(WAIT_S)
     stop()
+
+
+def test_a_bell_waits_for_its_server_in_a_process_with_many_files(
+    address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard = threading.Event()
+    tried = threading.Event()
+    reach = bell.connect
+
+    def away(*_: object, **__: object) -> Any:
+        tried.set()
+        raise StoreUnavailable("away")
+
+    with ExitStack() as ending:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * FILES), hard))
+        ending.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        with socket.socket() as any_file:
+            for _ in range(FILES):
+                ending.callback(os.close, os.dup(any_file.fileno()))
+        listener = Listener(address, heard.set)
+        ending.callback(listener.close)
+        monkeypatch.setattr(bell, "connect", away)
+        cut(listener._db)
+        assert tried.wait(WAIT_S)
+        tried.clear()
+        assert tried.wait(WAIT_S), "it tries again"
+        monkeypatch.setattr(bell, "connect", reach)
+        assert heard.wait(WAIT_S)

@@ -64,11 +64,13 @@ class Listener:
                 self._heard()
 
     def _reconnect(self) -> None:
+        woken = select.poll()  # unlike `select`, it can count any number of files
+        woken.register(self._woken.fileno(), select.POLLIN)
         while self._open:
             try:
                 self._db = self._listening()
             except (psycopg.Error, HeadwayError):
-                select.select([self._woken], [], [], AGAIN_S)
+                woken.poll(AGAIN_S * 1000)
             else:
                 self._heard()
                 return
