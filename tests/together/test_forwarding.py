@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from headway import App
 from headway.api.problems import Problem
+from headway.api.site import Site
 from headway.api.together import forwarding
 from headway.api.together import standing as standings
 from headway.api.together.forwarding import Forwarder
 from headway.api.together.standing import Standing
+from headway.errors import EngineStopped
 from headway.store.records import Leader
 from tests.hands.kit import WAIT_S
 
@@ -124,6 +128,22 @@ def test_an_upload_that_turns_out_to_be_too_large_is_refused_as_by_the_leader() 
         large = Problem(413, "the body may have at most 5 bytes", kind="too-large")
         answer = await world.ask("POST", "/v1/files", b"abc", large, b"def")
         assert problem(answer)[:2] == (413, "too-large")
+
+    in_world(go)
+
+
+def test_an_engine_that_is_no_server_is_named_since_nobody_can_ask_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """To wait for it would not help."""
+    monkeypatch.setattr(forwarding, "PATIENCE_S", 0.0)
+
+    async def go(world: World) -> None:
+        world.lead("")
+        status, kind, detail = problem(await world.ask("GET", "/api/upstreams"))
+        assert (status, kind) == (503, "unavailable")
+        assert "process 7 on far () leads, and has no address" in detail
+        assert "`headway serve`" in detail
 
     in_world(go)
 
@@ -242,3 +262,24 @@ def test_an_answer_that_was_begun_by_a_leader_before_may_end(
         assert not world.aborted.is_set()
 
     in_world(go)
+
+
+@pytest.mark.parametrize(
+    ("follows", "stops", "said"),
+    [
+        (True, False, "no server leads at the moment"),
+        (True, True, "the server is stopping"),
+        (False, False, "the server is stopping"),
+    ],
+)
+def test_a_follower_says_why_it_has_no_engine(*, follows: bool, stops: bool, said: str) -> None:
+    site = object.__new__(Site)
+    site.app = App()
+    site.stopping = stops
+    store: Any = None
+    site.standing = None
+    with closing(site.app):
+        if follows:
+            site.standing = Standing(store, "http://here", leads=False)
+        with pytest.raises(EngineStopped, match=said):
+            assert site.engine

@@ -123,6 +123,9 @@ class Site:
     @property
     def engine(self) -> Engine:
         engine = self.app.engine
+        if engine is None and self.standing is not None and not self.stopping:
+            raise EngineStopped("no server leads at the moment, and only one that leads knows "
+                                "this; one will in some seconds, so try again")  # fmt: skip
         if engine is None:
             raise no_engine(self.app)
         return engine

@@ -42,7 +42,8 @@ PUTS = frozenset({"/api/jobs", "/api/work/put"})
 # What it can answer from the store, without what only an engine knows, while nobody leads.
 READS = ("/api/jobs", "/api/tasks", "/api/requests", "/api/trail", "/api/audit", "/api/info",
          "/api/batches", "/api/queue/stats", "/api/servers", "/openapi.json")  # fmt: skip
-# Orders that do no harm when they come twice: they carry a fence or a token.
+# Orders that do no harm when they come twice: most carry a fence or a token. Work that is taken
+# twice, or a first wish for a slot, can leave one lease that nobody knows of; it runs out unused.
 REPEATS = re.compile(
     r"/api/v0/fairqueue/\w+|/api/slots/[^/]+/(poll|heartbeat|release)|/api/celery/(claim|here|types)"
     r"|/api/work/(take|heartbeat|complete|hello|\d+/(heartbeat|complete))"
@@ -212,7 +213,8 @@ class Forwarder:
                 return None
             except NotDone:
                 if asked.is_spent:
-                    return await problem_answer(NOBODY, asked.path)(scope, asked.again(), send)
+                    reply = problem_answer(self._why_not(), asked.path)
+                    return await reply(scope, asked.again(), send)
             except Lost:
                 if not asked.repeats:
                     return await problem_answer(UNKNOWN, asked.path)(scope, asked.again(), send)
@@ -228,9 +230,20 @@ class Forwarder:
         if asked.from_store:
             return await otherwise(scope, asked.again(), send)
         said = reply_at(asked.path, body)
-        why = STOPS if self._standing.stopping else NOBODY
-        reply = problem_answer(why, asked.path) if said is None else Reply(said)
+        reply = Reply(said) if said else problem_answer(self._why_not(), asked.path)
         return await reply(scope, asked.again(), send)
+
+    def _why_not(self) -> Problem:
+        """Why nobody answers."""
+        leader = self._standing.leader
+        if self._standing.stopping:
+            return STOPS
+        if leader is None or leader.url:
+            return NOBODY
+        return Problem(
+            503, f"{leader.name} leads, and has no address, since it is no server; stop it, or run "
+            "it as `headway serve`", kind="unavailable", headers={"Retry-After": "1"},
+        )  # fmt: skip
 
     # ------------------------------------------------------------------ one attempt
 
