@@ -169,3 +169,53 @@ def test_a_server_that_has_given_up_begins_again_when_its_store_is_back() -> Non
     server.wait_for_store()
     assert did == ["stop", "look", "look"]
     assert server.begins_again
+
+
+class Engine:
+    """Nothing runs here but calls to an upstream, for so many looks."""
+
+    def __init__(self, *, idle: bool = True, calls: int = 0) -> None:
+        self.idle = idle
+        self.left = calls
+        self.brain = SimpleNamespace(online=SimpleNamespace(own=self))
+
+    def __bool__(self) -> bool:
+        self.left -= 1
+        return self.left >= 0
+
+    def drain(self, _: float) -> bool:
+        return self.idle
+
+
+def handed_over(engine: Engine, servers: int = 2, drain_s: float = 30.0) -> tuple[list[str], Any]:
+    """What a server did that was told to stop, and its connections, which a slow client keeps."""
+    did: list[str] = []
+    store = SimpleNamespace(servers=lambda: [None] * servers)
+    app: Any = SimpleNamespace(stop=lambda _: did.append("lease"), store=store)
+    config: Any = SimpleNamespace(dsn="postgresql://", drain_s=drain_s)
+    server = Server(config, app, None, ())  # type: ignore[arg-type]
+    uvicorn: Any = SimpleNamespace(config=SimpleNamespace(timeout_graceful_shutdown=drain_s + 1),
+                                   server_state=SimpleNamespace(connections=()))  # fmt: skip
+    server.uvicorn = uvicorn
+    server._pause.set()
+    server.front.retire = lambda: did.append("retire")  # type: ignore[method-assign]
+    server._hand_over(engine, lambda: did.append("stop"))  # type: ignore[arg-type]
+    return did, uvicorn.config.timeout_graceful_shutdown
+
+
+def test_a_leader_that_stops_lets_its_lease_go_when_nothing_runs() -> None:
+    assert handed_over(Engine()) == (["stop", "retire", "lease"], 31.0)
+
+
+def test_calls_to_an_upstream_are_waited_for_since_somebody_must_write_down_their_price() -> None:
+    assert handed_over(Engine(calls=5)) == (["stop", "retire", "lease"], 31.0)
+    long_ones = Engine(calls=1_000_000_000)
+    assert handed_over(long_ones, drain_s=0.01) == (["stop"], 1.01)
+
+
+def test_a_leader_whose_jobs_have_used_up_the_time_waits_for_no_client() -> None:
+    assert handed_over(Engine(idle=False)) == (["stop"], 1)
+
+
+def test_a_server_that_is_alone_has_nobody_to_hand_over_to() -> None:
+    assert handed_over(Engine(), servers=1) == (["stop"], 31.0)

@@ -205,23 +205,26 @@ class Server:
         idle = engine.drain(self.drain_s)
         self.drain_s = 0.0
         stop()
-        if idle and self._has_answered(engine):
+        if not idle:
+            return self._hurry()
+        if self._has_answered(engine):
             # Before the last connections end: a slow client may keep one for long.
             self.front.retire()
             self._app.stop(0.0)
-        else:
-            self._hurry()
         return None
 
     def _has_answered(self, engine: Engine) -> bool:
-        """Wait a moment for what was asked until now. False: calls to an upstream are under way
-        whose end and whose price only this engine can write down.
+        """Wait a moment for what was asked until now, and longer for calls to an upstream: only
+        this engine can write down their end and their price. False: some go on for too long.
         """
-        server = self.uvicorn
-        until = monotonic() + LAST_WORDS_S
-        while server is not None and server.server_state.connections and monotonic() < until:
+        assert self.uvicorn is not None
+        began, connections = monotonic(), self.uvicorn.server_state.connections
+        while connections and monotonic() < began + LAST_WORDS_S:
             self._pause.wait(LOOK_S)
-        return not engine.brain.online.own
+        calls = engine.brain.online.own
+        while calls and monotonic() < began + self._config.drain_s:
+            self._pause.wait(LOOK_S)
+        return not calls
 
     def _hurry(self) -> None:
         """No client is waited for any longer: another server shall lead, or leads."""
