@@ -194,8 +194,11 @@ def handed_over(engine: Engine, servers: int = 2, drain_s: float = 30.0) -> tupl
     app: Any = SimpleNamespace(stop=lambda _: did.append("lease"), store=store)
     config: Any = SimpleNamespace(dsn="postgresql://", drain_s=drain_s)
     server = Server(config, app, None, ())  # type: ignore[arg-type]
-    uvicorn: Any = SimpleNamespace(config=SimpleNamespace(timeout_graceful_shutdown=drain_s + 1),
-                                   server_state=SimpleNamespace(connections=()))  # fmt: skip
+    uvicorn: Any = SimpleNamespace(
+        config=SimpleNamespace(timeout_graceful_shutdown=drain_s + 1),
+        server_state=SimpleNamespace(connections=()),
+        force_exit=False,
+    )
     server.uvicorn = uvicorn
     server._pause.set()
     server.front.retire = lambda: did.append("retire")  # type: ignore[method-assign]

@@ -217,12 +217,13 @@ class Server:
         """Wait a moment for what was asked until now, and longer for calls to an upstream: only
         this engine can write down their end and their price. False: some go on for too long.
         """
-        assert self.uvicorn is not None
-        began, connections = monotonic(), self.uvicorn.server_state.connections
+        server = self.uvicorn
+        assert server is not None
+        began, connections = monotonic(), server.server_state.connections
         while connections and monotonic() < began + LAST_WORDS_S:
             self._pause.wait(LOOK_S)
         calls = engine.brain.online.own
-        while calls and monotonic() < began + self._config.drain_s:
+        while calls and monotonic() < began + self._config.drain_s and not server.force_exit:
             self._pause.wait(LOOK_S)
         return not calls
 

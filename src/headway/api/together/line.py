@@ -212,6 +212,10 @@ class Connection(asyncio.Protocol):
                 if hasattr(socket, name):
                     line.setsockopt(level, getattr(socket, name), value)
 
+    def eof_received(self) -> None:
+        """Nothing more can be sent, though it takes a moment until it is lost."""
+        self.is_open = False
+
     def connection_lost(self, error: Exception | None) -> None:
         self.is_open = False
         self._may_write.set()
