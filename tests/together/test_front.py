@@ -17,7 +17,7 @@ from headway.api.server import started
 from headway.api.serving import Server
 from headway.api.together.front import Front
 from headway.api.together.standing import Standing
-from headway.errors import StoreUnavailable
+from headway.errors import EngineRunning, StoreUnavailable
 from headway.store.records import Leader
 from tests.hands.kit import WAIT_S
 
@@ -169,6 +169,36 @@ def test_a_server_that_has_given_up_begins_again_when_its_store_is_back() -> Non
     server.wait_for_store()
     assert did == ["stop", "look", "look"]
     assert server.begins_again
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_server_whose_routes_cannot_be_made_gives_up_its_engine(
+    monkeypatch: pytest.MonkeyPatch, *, told: bool
+) -> None:
+    did: list[str] = []
+
+    class Fake:
+        engine: Any = None
+
+        def start(self) -> None:
+            self.engine = SimpleNamespace()
+            server._told = told  # meanwhile
+
+        def stop(self, _: float) -> None:
+            self.engine = None
+            did.append("stop")
+
+    def fails(*_: object) -> None:
+        raise AWAY
+
+    config: Any = SimpleNamespace(dsn="postgresql://", drain_s=1.0)
+    app: Any = Fake()
+    server = Server(config, app, None, ())  # type: ignore[arg-type]
+    monkeypatch.setattr(server, "_new_site", fails)
+    with pytest.raises(EngineRunning if told else StoreUnavailable):
+        server.lead()
+    assert did == ["stop"]
+    assert server.begins_again is not told
 
 
 class Engine:

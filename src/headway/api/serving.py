@@ -96,12 +96,18 @@ class Server:
             self._check_may_lead()
             self._app.start()
             self._check_may_lead()  # that took its time
-            self.engine.when_done = self._engine_is_over
+            engine = self._app.engine
+            assert engine is not None
+            engine.when_done = self._engine_is_over
             site = self._new_site(self._applications)
             site.trace_attempts()
             return create(site)
-        except BaseException:  # somebody else may have more luck
+        except EngineRunning:
             self._app.stop(0.0)
+            raise
+        except BaseException:
+            if self._app.engine is not None:
+                self.give_up()  # somebody else may have more luck
             raise
 
     def _check_may_lead(self) -> None:
@@ -109,16 +115,11 @@ class Server:
         if self._told or self._spoilt:
             raise EngineRunning("this server is to stop; another one shall lead")
 
-    @property
-    def engine(self) -> Engine:
-        engine = self._app.engine
-        assert engine is not None
-        return engine
-
     def settle(self, app: FastAPI) -> None:
         self.site = app.state.site
         self._stop_following()
-        if self.engine.done.is_set():
+        engine = self._app.engine
+        if engine is not None and engine.done.is_set():
             self._engine_is_over()  # while nobody looked
 
     def give_up(self) -> None:
