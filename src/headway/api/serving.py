@@ -8,7 +8,6 @@ import logging
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -24,6 +23,7 @@ from headway.api import tracing
 from headway.api.application import Application
 from headway.api.config import Config
 from headway.api.fairqueue.service import FairQueue
+from headway.api.listening import BACKLOG, address_of, begin_again, inherited, listen, reachable
 from headway.api.protocol import limited
 from headway.api.server import create
 from headway.api.site import Site
@@ -39,13 +39,10 @@ from headway.sdk.app import App
 
 logger = logging.getLogger("headway.server")
 
-BACKLOG = 2_048
 STATE_FILE = "server.json"
-LISTENING = "HEADWAY_LISTENING_SOCKET"  # for the process that begins again
 LAST_WORDS_S = 1  # for answers that are on their way when another server shall lead
 LOOK_S = 0.02
 AGAIN_S = 0.5  # between two looks at a store that is away
-ANYWHERE = frozenset({"0.0.0.0", "::", ""})
 
 
 class Server:
@@ -299,10 +296,10 @@ def serve(
     queue = FairQueue(config.fairqueue)
     check_safe(config, app, queue)
     app.slot_profile = queue.settings_of
-    listening = _inherited() or _listen(config)
+    listening = inherited() or listen(config)
     host, port = listening.getsockname()[:2]
-    address = _address(host, port)
-    app.server_url = config.advertise or _address(_reachable(host), port)
+    address = address_of(host, port)
+    app.server_url = config.advertise or address_of(reachable(host), port)
     app.leader_lease_s = config.leader_lease_s
     server = Server(config, app, queue, applications)
     try:
@@ -320,34 +317,9 @@ def serve(
         app.close()
         logger.info("stopped")
     if server.begins_again:
-        _begin_again(listening)
+        begin_again(listening)
     if server.error is not None and not isinstance(server.error, StaleBrain):
         raise server.error
-
-
-def _begin_again(listening: socket.socket) -> None:
-    """Another server leads, since this one was away for too long, or could not. What it knew is of
-    the past, so the process begins anew, and follows. Whoever connects meanwhile waits at the same
-    socket.
-    """
-    logger.warning("another server shall lead; this one begins again, and follows it")
-    os.environ[LISTENING] = str(listening.fileno())
-    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-
-
-def _inherited() -> socket.socket | None:
-    """The socket of the time before this process began again."""
-    number = os.environ.pop(LISTENING, "")
-    return socket.socket(fileno=int(number)) if number else None
-
-
-def _address(host: str, port: int) -> str:
-    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
-
-
-def _reachable(host: str) -> str:
-    """A name by which other machines may know this one, if it listens everywhere."""
-    return socket.gethostname() if host in ANYWHERE else host
 
 
 def hide_secrets(config: Config) -> None:
@@ -358,23 +330,6 @@ def hide_secrets(config: Config) -> None:
             password = urlsplit(address).password or ""
             SECRETS.add(password)
             SECRETS.add(unquote(password))
-
-
-def _listen(config: Config) -> socket.socket:
-    family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listening.bind((config.host, config.port))
-    except OSError as error:
-        listening.close()
-        raise BadSettings(
-            f"{config.host}:{config.port} cannot be used: {error.strerror}; name another with "
-            "--host and --port"
-        ) from error
-    listening.listen(BACKLOG)
-    listening.set_inheritable(True)
-    return listening
 
 
 def _run(
