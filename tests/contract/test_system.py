@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -65,6 +66,23 @@ def test_what_is_not_there_is_404(api: Api, path: str) -> None:
 
 def test_answers_of_the_api_are_not_stored(api: Api) -> None:
     assert api.send("GET", "/api/info").headers["cache-control"] == "no-store"
+
+
+STOPPED_AT_ONCE = """
+import os, signal, sys
+from headway import App
+from headway.api.config import Config
+from headway.api.serving import serve
+
+serve(Config(data=sys.argv[1], port=0), App(f"sqlite:///{sys.argv[1]}/headway.db"),
+      ready=lambda _: os.kill(os.getpid(), signal.SIGTERM))
+"""
+
+
+def test_one_that_is_told_to_stop_while_it_starts_ends_in_order(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", STOPPED_AT_ONCE, tmp_path / "data"], timeout=60,
+                           capture_output=True, text=True, check=False)  # fmt: skip
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_the_data_directory_says_where_the_server_is(new_sqlite_server: NewServer) -> None:

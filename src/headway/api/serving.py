@@ -347,6 +347,7 @@ def _run(
         )
     )  # fmt: skip
     logging.getLogger("uvicorn.error").setLevel(logging.WARNING)  # we say ourselves when we serve
+    accepting = listening.dup()  # now: whoever is told to stop closes the other one
     server.stop_with(running, listening)
     _remember(config, address)
     logger.info(
@@ -357,7 +358,7 @@ def _run(
     if ready is not None:
         ready(address)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(running.serve(sockets=[listening.dup()]))
+        runner.run(running.serve(sockets=[accepting]))
     if server.front.failure is not None:  # else a supervisor would take it for an orderly end
         raise server.front.failure
 

@@ -52,10 +52,11 @@ def _shorter(asked: dict[str, Any], runs: list[Report]) -> float:
     """The time that can be simulated. Where all comes at once, a part of it comes instead, as large
     as the part of the time that is left.
     """
-    found = SHORTER * min(asked["duration_s"], *(run.ended_after_s for run in runs))
+    whole_s: float = asked["duration_s"]
+    found = SHORTER * min(whole_s, *(run.ended_after_s for run in runs))
     if found < LEAST_S:
         many = _scenario(asked, AS_IT_IS, "before", None).load.at_once
-        found = SHORTER * asked["duration_s"] * min(1.0, asked["calls"] / max(1, many))
+        found = SHORTER * whole_s * min(1.0, asked["calls"] / max(1, many))
     if found < LEAST_S:
         raise BadModel("so much comes at once that there is no time to simulate it; choose a "
                        "smaller load, or try it with `headway simulate`")  # fmt: skip
