@@ -37,7 +37,9 @@ def keep_quiet() -> None:
 
 
 class Announcer:
-    """`said` is told to each start of the server anew, `types` with it."""
+    """`said` is told to each start of the server anew, `types` with it. `name` is made before the
+    worker forks its processes, so that they know it.
+    """
 
     def __init__(
         self, celery_app: Any, client: Client, said: Callable[[], Introduction], types: Types
@@ -50,14 +52,21 @@ class Announcer:
         self._thread: threading.Thread | None = None
         self._server = ""
         self._trouble = ""
+        self.name = ""
+        signals.celeryd_init.connect(self._begins, weak=False)
         signals.worker_ready.connect(self._ready, weak=False)
         signals.worker_shutting_down.connect(self._leaves, weak=False)
+
+    def _begins(self, instance: Any, **_: Any) -> None:
+        if instance.app is self._app:
+            self.name = worker_name()
 
     def _ready(self, sender: Any, **_: Any) -> None:
         """`sender`: what reads the queues for the worker."""
         if sender.app is not self._app or self._thread is not None:
             return
-        line = FleetLine(self._client, worker_name())
+        self.name = self.name or worker_name()
+        line = FleetLine(self._client, self.name)
         self._thread = threading.Thread(
             target=self._run, args=(line, sender), name="headway-here", daemon=True
         )

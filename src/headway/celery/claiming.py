@@ -70,11 +70,14 @@ class Claim:
 
 
 class Claims:
-    """Claims of one process. They may be made from any thread."""
+    """Claims of one process. They may be made from any thread. `member`: the Celery worker that it
+    belongs to, by the name under which that says that it is there.
+    """
 
-    def __init__(self, client: Client, worker: str) -> None:
+    def __init__(self, client: Client, worker: str, member: str = "") -> None:
         self._client = client
         self._worker = worker
+        self._member = member
         self._together = Together(self._send, MOST)
         self._ways_s: deque[float] = deque(maxlen=LATELY)  # to the server and back
 
@@ -107,7 +110,7 @@ class Claims:
             )
 
     def _send(self, claims: list[dict[str, Any]]) -> list[Heard]:
-        body = {"worker": self._worker, "claims": claims}
+        body = {"worker": self._worker, "member": self._member, "claims": claims}
         # Each try on its own, so that the time is measured from the one that was answered.
         ask = Ask("POST", "/api/celery/claims", body, repeats=False, answer_s=ANSWER_S)
         asked_at = lease_clock()

@@ -59,12 +59,6 @@ def polite(
     choices = {"upstream": upstream, "key": key, "tenant": tenant, "priority": priority}
     names = None if tasks is None else frozenset(tasks)
     sender = Sender(celery_app, client, choices, tasks=names, fallback=fallback)
-    stations = Stations(lambda: TaskStation(declaring, server, token))
-    bodies = Bodies(stations, sender)
-    celery_app._headway_polite = sender
-    _send_through(celery_app, sender)
-    _stand_in_front(celery_app, bodies)
-    revoke_too(celery_app, client)
 
     def types() -> list[dict[str, Any]]:
         queue = celery_app.conf.task_default_queue
@@ -74,7 +68,13 @@ def polite(
         return introduce(declaring)
 
     keep_quiet()
-    Announcer(celery_app, client, said, types)
+    announcer = Announcer(celery_app, client, said, types)
+    stations = Stations(lambda: TaskStation(declaring, server, token, announcer.name))
+    bodies = Bodies(stations, sender)
+    celery_app._headway_polite = sender
+    _send_through(celery_app, sender)
+    _stand_in_front(celery_app, bodies)
+    revoke_too(celery_app, client)
     signals.task_postrun.connect(bodies.ended, weak=False)
     signals.worker_process_shutdown.connect(stations.close, weak=False)
     signals.worker_shutdown.connect(stations.close, weak=False)

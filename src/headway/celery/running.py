@@ -29,14 +29,6 @@ def serve(celery_app: Any, app: App, *, queue: str | None = None) -> None:
     if app.executor != "celery":
         raise BadJob('make the app with executor="celery", so that nothing else runs its jobs')
     url, token = app.url, app.token
-    stations = Stations(lambda: Station(app, url, token))
-
-    @celery_app.task(name=RUN_TASK, ignore_result=True, shared=False)  # type: ignore[untyped-decorator]
-    def run(id: int, fence: int) -> None:
-        run_one(stations.here(), id, fence)
-
-    # Who has taken messages that it cannot begin yet keeps them from others who could.
-    celery_app.add_defaults({"worker_prefetch_multiplier": 1})
 
     def types() -> list[dict[str, Any]]:
         name = queue or celery_app.conf.task_default_queue
@@ -46,7 +38,15 @@ def serve(celery_app: Any, app: App, *, queue: str | None = None) -> None:
         return introduce(app)
 
     keep_quiet()
-    Announcer(celery_app, Client(url, token), said, types)
+    announcer = Announcer(celery_app, Client(url, token), said, types)
+    stations = Stations(lambda: Station(app, url, token, announcer.name))
+
+    @celery_app.task(name=RUN_TASK, ignore_result=True, shared=False)  # type: ignore[untyped-decorator]
+    def run(id: int, fence: int) -> None:
+        run_one(stations.here(), id, fence)
+
+    # Who has taken messages that it cannot begin yet keeps them from others who could.
+    celery_app.add_defaults({"worker_prefetch_multiplier": 1})
     signals.worker_process_shutdown.connect(stations.close, weak=False)
     signals.worker_shutdown.connect(stations.close, weak=False)
 

@@ -33,10 +33,12 @@ logger = logging.getLogger("headway.celery")
 
 
 class Station(Worker):
-    def __init__(self, app: Declaring, server: str, token: str | None) -> None:
+    """`member`: the Celery worker that this process belongs to."""
+
+    def __init__(self, app: Declaring, server: str, token: str | None, member: str = "") -> None:
         client = QuickClient(server, token)
         super().__init__(app, server, client=client, takes=False)
-        self.claims = Claims(client, self.name)
+        self.claims = Claims(client, self.name, member)
         self._reports = Reports(client, self.name)
         self._endings: dict[int, Ending] = {}
 
@@ -120,8 +122,8 @@ class TaskStation(Station):
     when they must stop.
     """
 
-    def __init__(self, app: Declaring, server: str, token: str | None) -> None:
-        super().__init__(app, server, token)
+    def __init__(self, app: Declaring, server: str, token: str | None, member: str = "") -> None:
+        super().__init__(app, server, token, member)
         self._hands = TaskHands(self._app.payload_limit)  # type: ignore[assignment]
 
     def enter(self, claim: Claim, job_type: JobType) -> tuple[RunningJob, Ending]:

@@ -14,7 +14,7 @@ from headway.api.config import Config
 from headway.api.metrics import Counts
 from headway.api.site import Site
 from headway.apps.celery import routes
-from headway.apps.celery.courier import Claim, Courier, Refused
+from headway.apps.celery.courier import Asked, Claim, Courier, Refused
 from headway.apps.celery.messages import Parcel, Word, last_word
 from headway.apps.celery.publishing import Publisher, connection_to
 from headway.apps.celery.tables import APP, MIGRATIONS, CarriedType, save, stored
@@ -112,21 +112,21 @@ class Celery:
 
         await asyncio.wrap_future(self.site.engine.ask(say))
 
-    async def claim(self, worker: str, claims: Sequence[routes.OneClaim]) -> list[Claim | Refused]:
+    async def claim(self, claims: Sequence[Asked]) -> list[Claim | Refused]:
         """The answer does not wait for the commit of its turn: what is claimed was committed when
         it was sent, and the worker wants to begin.
         """
         answer = Future[list[Claim | Refused]]()
 
         def claim_all(now: float) -> None:
-            answer.set_result([self._claimed(worker, each, now) for each in claims])
+            answer.set_result([self._claimed(each, now) for each in claims])
 
         self.site.engine.brain.ask_for(answer, claim_all, later=True)
         return await asyncio.wrap_future(answer)
 
-    def _claimed(self, worker: str, said: routes.OneClaim, now: float) -> Claim | Refused:
+    def _claimed(self, asked: Asked, now: float) -> Claim | Refused:
         try:
-            return self.courier.claim(said.id, said.fence, worker, said.claim, said.slack_s, now)
+            return self.courier.claim(asked, now)
         except Refused as refused:
             return refused
 

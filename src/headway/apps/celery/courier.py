@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from headway.apps.celery.crews import Crew, Crews
 from headway.apps.celery.fleet import Fleet
 from headway.apps.celery.messages import Parcel, Word, parcel_of
 from headway.apps.celery.starts import Starts
@@ -21,7 +22,7 @@ from headway.core.change import Change
 from headway.core.ticket import Stop
 from headway.engine.brain import Brain
 from headway.engine.hands import RemoteStop, RemoteWork
-from headway.engine.hands.demand import MAX_SIZE, MAX_TYPES, Taker
+from headway.engine.hands.demand import MAX_SIZE, Taker
 from headway.engine.metering import LOST
 
 logger = logging.getLogger("headway.celery")
@@ -38,6 +39,19 @@ class Refused(Exception):
     def __init__(self, why: str) -> None:
         super().__init__(why)
         self.why = why
+
+
+class Asked(NamedTuple):
+    """Whoever has got a message wants to begin. `name`: of the claim; `member`: of the worker, as
+    it says that it is there.
+    """
+
+    id: int
+    fence: int
+    name: str
+    worker: str
+    member: str = ""
+    slack_s: float = 0.0
 
 
 class Claim(NamedTuple):
@@ -81,9 +95,10 @@ class Courier:
         self.trouble = "it has not been reached yet"  # of the broker; empty: it is there
         self.counts = {"claimed": 0, "refused": 0, "taken_back": 0, "unsent": 0, "late": 0}
         self._queue_of: dict[int, str] = {}  # by fence
-        self._ending: dict[str, set[int]] = {}  # fences that end in this turn, by queue
-        self._takers: dict[str, Taker] = {}
-        self._names: dict[str, frozenset[str]] = {}  # of types, by queue
+        self._ending: set[int] = set()  # fences that end in this turn
+        self._moved = False  # a job counts for another crew than before
+        self._crews = Crews()
+        self._names: dict[str, list[str]] = {}  # of types, by queue
         self._whys: dict[str, str] = {}  # what jobs of a queue are told
         self._starts = Starts()
         self._asked = False
@@ -93,7 +108,7 @@ class Courier:
         self._brain = brain
         brain.remote.carrier = self
         self.types = {each.name: each for each in types}
-        self.carried, self._queue_of, self._ending, self._takers = {}, {}, {}, {}
+        self.carried, self._queue_of, self._ending, self._crews = {}, {}, set(), Crews()
         self._sort()
         brain.loaded.append(self._loaded)
 
@@ -126,8 +141,12 @@ class Courier:
         by_queue: dict[str, list[str]] = {}
         for each in self.types.values():
             by_queue.setdefault(each.queue, []).append(each.name)
-        self._names = {queue: frozenset(names[:MAX_TYPES]) for queue, names in by_queue.items()}
+        self._names = by_queue
         self._whys.clear()
+        self._form()
+
+    def _form(self) -> None:
+        self._crews.form(self.fleet.members.values(), self._names)
 
     def _tell_rules(self, types: Iterable[CarriedType], now: float) -> None:
         told = {each.name: each.rules for each in types if each.rules is not None}
@@ -135,11 +154,13 @@ class Courier:
             self._brain.remote.hello(COURIER, told, now)
 
     def here(self, name: str, queues: Sequence[str], places: int, now: float) -> None:
-        self.fleet.here(name, queues, places, now)
+        if self.fleet.here(name, queues, places, now):
+            self._form()
         self._refill(now)
 
     def gone(self, name: str, now: float) -> None:
         self.fleet.gone(name)
+        self._form()
         self._refill(now)
 
     def broker_is(self, trouble: str, now: float) -> None:
@@ -148,33 +169,33 @@ class Courier:
 
     # ------------------------------------------------------------------ claims
 
-    def claim(
-        self, id: int, fence: int, worker: str, claim: str, slack_s: float, now: float
-    ) -> Claim:
-        """Whoever holds the message wants to begin. The same claim may be said again: its answer
-        was lost, or it took so long that the moment to begin has passed.
+    def claim(self, asked: Asked, now: float) -> Claim:
+        """The same claim may be said again: its answer was lost, or it took so long that the moment
+        to begin has passed.
         """
+        id, fence = asked.id, asked.fence
         carried = self._carried(fence)
         if carried is None or carried.id != id or carried.work is None:
             raise self._refused("stale")
-        if carried.claim not in (None, claim):
+        if carried.claim not in (None, asked.name):
             raise self._refused("claimed")
         held = self._brain.remote.held.get(fence)
         if held is None or held.permit.ticket.asked is not None:
             raise self._refused("stale")  # it was asked to stop, and has not begun
         permit = held.permit
         shut = any(gate.door.paused or gate.door.closed_until > now for gate in permit.gates)
-        start_at = INF if shut else self._starts.next_at(permit, slack_s, now)
+        start_at = INF if shut else self._starts.next_at(permit, asked.slack_s, now)
         if start_at == INF:
             self.counts["late"] += 1
-            self._return(carried.id, fence, now)
+            self._return(id, fence, now)
             raise self._refused("later")
-        beat = self._brain.remote.heartbeat(id, fence, now, worker=worker)
+        beat = self._brain.remote.heartbeat(id, fence, now, worker=asked.worker)
         if beat.lease_s is None:
             raise self._refused("stale")
         if carried.claim is None:
             self.counts["claimed"] += 1
-        carried.claim = claim
+        carried.claim = asked.name
+        self._moved |= self._crews.claimed(fence, asked.member)
         return Claim(carried.work, beat.lease_s, start_at)
 
     def _refused(self, why: str) -> Refused:
@@ -184,13 +205,13 @@ class Courier:
     # ------------------------------------------------------------------ from the brain
 
     def ending(self, fence: int) -> None:
-        queue = self._queue_of.get(fence)
-        if queue is not None:
-            self._ending.setdefault(queue, set()).add(fence)
+        if fence in self._queue_of:
+            self._ending.add(fence)
+            self._crews.leave(fence)
 
     def refill(self, now: float) -> None:
         """What follows on a place is granted in the turn that frees it: one commit for both."""
-        if self._ending:
+        if self._ending or self._moved:
             self._refill(now)
 
     def ended(self, fence: int) -> None:
@@ -199,18 +220,11 @@ class Courier:
             return
         self.carried[queue].pop(fence, None)
         self._starts.ended(fence)
-        if not self._was_refilled(queue, fence):
+        self._crews.leave(fence)
+        refilled = fence in self._ending and self._brain.granting
+        self._ending.discard(fence)
+        if not refilled:
             self._again()
-
-    def _was_refilled(self, queue: str, fence: int) -> bool:
-        """Whether its place was given away in this turn already."""
-        ending = self._ending.get(queue, set())
-        if fence not in ending:
-            return False
-        ending.remove(fence)
-        if not ending:
-            del self._ending[queue]
-        return self._brain.granting
 
     def job_over(self, change: Change) -> None:
         """Whoever waits for a task hears from the worker that ran it. If none did to the end, the
@@ -240,19 +254,20 @@ class Courier:
             outcome = Outcome.cancelled() if cancelled else Outcome.returned()
             self._brain.remote.complete(id, fence, outcome, None, now)
 
-    def _deliver(self, queue: str, works: list[RemoteWork], _stops: list[RemoteStop]) -> None:
+    def _deliver(self, crew: Crew, works: list[RemoteWork], _stops: list[RemoteStop]) -> None:
         """They are committed, and ours."""
-        self._takers.pop(queue, None)
+        crew.taker = None
         now = self._brain.core.now
         parcels: list[Parcel] = []
         for work in works:
+            carried = self.types[work.type]
             try:
-                parcels.append(parcel_of(work, self.types[work.type]))
+                parcels.append(parcel_of(work, carried))
             except ValueError as error:
                 failed = Outcome.failed(str(error), fatal=True)
                 self._brain.finished(work.id, work.fence, failed, None)
                 continue
-            self._put(work.fence, queue, Carried(work.id, work, now))
+            self._put(work.fence, carried.queue, Carried(work.id, work, now), crew)
         self._send(parcels)
         self._again()
 
@@ -265,28 +280,28 @@ class Courier:
             self._brain.ask(self._refill)
 
     def _refill(self, now: float) -> None:
-        self._asked = False
+        self._asked = self._moved = False
+        self._crews.settle()
+        for crew in self._crews:
+            self._ask_for(crew, now)
         for queue, names in self._names.items():
-            self._refill_queue(queue, names, now)
             self._say_why(queue, names)
 
-    def _refill_queue(self, queue: str, names: frozenset[str], now: float) -> None:
-        places = 0 if self.trouble else self.fleet.places(queue)
-        held = len(self.carried.get(queue, ())) - len(self._ending.get(queue, ()))
-        free = min(max(places - held, 0), MAX_SIZE)
-        taker = self._takers.get(queue)
+    def _ask_for(self, crew: Crew, now: float) -> None:
+        if crew.is_dealt():
+            return  # when that is there, it is looked at again
+        free = 0 if self.trouble else min(max(crew.free, 0), MAX_SIZE)
+        taker = crew.taker
         if taker is not None:
-            if taker.left == free and taker.types == names:
+            if taker.left == free and taker.types == crew.types:
                 return
-            if not self._brain.remote.leave(taker, now):
-                return  # something is on its way to it, and then it is looked at again
-            del self._takers[queue]
+            self._brain.remote.leave(taker, now)
+            crew.taker = None
         if free:
-            taker = Taker(COURIER, names, free, partial(self._deliver, queue))
-            self._takers[queue] = taker
-            self._brain.remote.take(taker, now)
+            crew.taker = Taker(COURIER, crew.types, free, partial(self._deliver, crew))
+            self._brain.remote.take(crew.taker, now)
 
-    def _say_why(self, queue: str, names: frozenset[str]) -> None:
+    def _say_why(self, queue: str, names: Sequence[str]) -> None:
         why = self.why(queue)
         if self._whys.get(queue) == why:
             return
@@ -310,7 +325,9 @@ class Courier:
 
     def look(self, now: float) -> None:
         """Every second or so."""
-        self.fleet.forget(now)
+        if self.fleet.forget(now):
+            self._form()
+        self._crews.next_turn()
         core = self._brain.core
         for queue in self.carried.values():
             for fence, carried in list(queue.items()):
@@ -344,9 +361,10 @@ class Courier:
     def _return(self, id: int, fence: int, now: float) -> None:
         self._brain.remote.complete(id, fence, Outcome.returned(), None, now)
 
-    def _put(self, fence: int, queue: str, carried: Carried) -> None:
+    def _put(self, fence: int, queue: str, carried: Carried, crew: Crew | None = None) -> None:
         self.carried.setdefault(queue, {})[fence] = carried
         self._queue_of[fence] = queue
+        self._crews.put(fence, queue, crew)
 
     def _carried(self, fence: int) -> Carried | None:
         queue = self._queue_of.get(fence)

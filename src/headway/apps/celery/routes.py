@@ -17,7 +17,7 @@ from headway.api.routes.work import WorkModel
 from headway.api.site import Reply, TheSite
 from headway.api.work_bodies import MOST, TypeBody, Worker
 from headway.api.working import policy_of_type, wire
-from headway.apps.celery.courier import Claim, Refused
+from headway.apps.celery.courier import Asked, Claim, Refused
 from headway.apps.celery.tables import APP, CarriedType, Kind
 
 if TYPE_CHECKING:
@@ -196,7 +196,13 @@ class ClaimsBody(Body):
     """Several messages have come to one process."""
 
     worker: Worker = ""
+    member: Worker = Field("", description="The worker to which the process belongs, by the name "
+                           "under which it says that it is there.")  # fmt: skip
     claims: list[OneClaim] = Field(max_length=MOST, description="They are answered in this order.")
+
+
+def _asked(body: ClaimsBody, said: OneClaim) -> Asked:
+    return Asked(said.id, said.fence, said.claim, body.worker, body.member, said.slack_s)
 
 
 class ClaimedModel(BaseModel):
@@ -231,7 +237,7 @@ async def claims(request: Request) -> Response:
     came_at = time.monotonic()
     site, _ = whose(request, "operate", all_tenants=True)
     body = await read(request, ClaimsBody)
-    found = await site.application(APP).claim(body.worker, body.claims)
+    found = await site.application(APP).claim([_asked(body, each) for each in body.claims])
     now = site.now()
     answers = [
         _refused(said, each) if isinstance(each, Refused) else _granted(each, now)
