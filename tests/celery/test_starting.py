@@ -10,7 +10,7 @@ import pytest
 from headway.celery import claiming, starting
 from headway.celery.claiming import LEAST_SLACK_S, MOST_SLACK_S, Claim, Claims
 from headway.celery.starting import wait_for_start
-from headway.errors import ClaimRefused, StoreUnavailable
+from headway.errors import ClaimRefused, OutcomeUnknown, StoreUnavailable
 from headway.outcomes import Snooze
 from headway.remote.client import Client
 
@@ -43,6 +43,9 @@ class Answers:
         self._took_s = took_s
         self.asked: list[dict[str, object]] = []
         self.refuses = False
+        self.lost_s: list[
+            float
+        ] = []  # how long nobody has heard the next answers, until they broke
         self.told_at: list[float] = []
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
@@ -51,6 +54,9 @@ class Answers:
         self.asked.append(asked)
         if self.refuses:
             return self._answer({"start_in_s": None, "job": None, "why": "not yours"})
+        if self.lost_s:
+            self._clock.now += self.lost_s.pop(0)
+            raise httpx2.ReadError("it broke")
         start_in_s = self._start_in_s.pop(0)
         self.told_at.append(self._clock.now + (start_in_s or 0.0))
         self._clock.now += self._clock.way_s
@@ -136,6 +142,27 @@ def test_a_job_that_is_not_ours_any_more_does_not_begin(clock: Clock) -> None:
         wait_for_start(claims, claim)
     with pytest.raises(ClaimRefused, match="not yours"):
         claims.make(7, 9)
+
+
+def test_a_claim_whose_answer_was_lost_is_asked_again_under_its_name(clock: Clock) -> None:
+    """And its time is measured from the try that was answered."""
+    answers = Answers(clock, [0.5])
+    answers.lost_s = [7.0]
+    claims = claims_at(answers)
+    claim = claims.make(7, 9)
+    first, second = answers.asked
+    assert first == second
+    assert claim.asked_at == pytest.approx(clock.now - 2 * clock.way_s)
+    wait_for_start(claims, claim)
+    assert answers.told_at[0] <= clock.now <= answers.told_at[0] + LEAST_SLACK_S
+
+
+def test_a_claim_is_asked_again_once(clock: Clock) -> None:
+    answers = Answers(clock, [0.5])
+    answers.lost_s = [1.0] * 5
+    with pytest.raises(OutcomeUnknown):
+        claims_at(answers).make(7, 9)
+    assert len(answers.asked) == 2
 
 
 def test_a_server_that_is_away_is_an_error_and_not_a_claim(clock: Clock) -> None:

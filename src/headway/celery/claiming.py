@@ -13,7 +13,7 @@ import msgspec
 
 from headway.celery.starting import Start
 from headway.celery.together import Together
-from headway.errors import ClaimRefused, HeadwayError
+from headway.errors import ClaimRefused, HeadwayError, StoreUnavailable
 from headway.lease_clock import lease_clock
 from headway.remote.client import Ask, Client
 from headway.remote.protocol import Given, Hello
@@ -95,9 +95,7 @@ class Claims:
     def ask(self, claim: Claim) -> None:
         """Again with a claim whose moment has passed: it gets another one, and more time."""
         claim.slack_s = slack_s = self._slack_s(claim)
-        heard = self._together.ask(
-            {"id": claim.id, "fence": claim.fence, "claim": claim.name, "slack_s": slack_s}
-        )
+        heard = self._answer(claim)
         start_in_s, job = heard.claimed.start_in_s, heard.claimed.job
         if job is None:
             raise ClaimRefused(heard.claimed.why)
@@ -108,6 +106,17 @@ class Claims:
             claim.start = Start(
                 at=heard.heard_at + start_in_s, latest=earliest_at + start_in_s + slack_s
             )
+
+    def _answer(self, claim: Claim) -> Heard:
+        """A claim has a name, so it may be asked again when its answer was lost: else what was
+        granted and does not begin would keep its places until its lease is over.
+        """
+        asked = {"id": claim.id, "fence": claim.fence, "claim": claim.name,
+                 "slack_s": claim.slack_s}  # fmt: skip
+        try:
+            return self._together.ask(asked)
+        except StoreUnavailable:
+            return self._together.ask(asked)
 
     def _send(self, claims: list[dict[str, Any]]) -> list[Heard]:
         body = {"worker": self._worker, "member": self._member, "claims": claims}
