@@ -14,6 +14,7 @@ from headway.celery.reporting import Ending
 from headway.celery.station import TaskStation
 from headway.core import Outcome
 from headway.engine.registry import JobType
+from headway.errors import BadJob
 from headway.lease_clock import lease_clock
 from headway.remote import worker
 from headway.remote.protocol import Given
@@ -62,3 +63,11 @@ def test_the_first_word_of_an_end_counts() -> None:
     ending.settle("completed", lost=False)
     ending.set(None)
     assert (ending.state, ending.lost, ending.is_known()) == ("completed", False, True)
+
+
+def test_a_process_that_does_not_talk_any_more_begins_nothing(lonely: TaskStation) -> None:
+    lonely.stop(0.0)
+    claim = claimed(9)
+    with pytest.raises((BadJob, RuntimeError)):
+        lonely.enter(claim, TYPE)
+    lonely.give_back(claim)  # nobody hears it, and nobody minds

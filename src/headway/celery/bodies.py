@@ -49,9 +49,7 @@ class Body:
         self._reported = False
 
     def run(self, task: Any, call: Any, args: Any, kwargs: Any) -> Any:
-        station = self._station
-        job_type = JobType(task.name, call, False, lambda _: {})
-        self._job, self._ending = station.enter(self._claim, job_type)
+        self._enter(task, call)
         tokens = current.set(self._job), put_aside.set((task.request.id, self._aside))
         try:
             value = self._guarded(call, args, kwargs)
@@ -70,6 +68,20 @@ class Body:
             self._put_down(*tokens)
         self._send_aside()
         return value
+
+    def _enter(self, task: Any, call: Any) -> None:
+        """Nobody would say for this process that it is alive, so the body does not begin. For
+        Celery that is no failure, since it runs elsewhere.
+        """
+        station = self._station
+        try:
+            job_type = JobType(task.name, call, False, lambda _: {})
+            self._job, self._ending = station.enter(self._claim, job_type)
+        except Exception as error:
+            self._reported = True
+            logger.error("%s does not begin here, and will be sent again: %s", task.name, error)
+            station.give_back(self._claim)
+            raise Ignore(str(error)) from error
 
     def _guarded(self, call: Any, args: Any, kwargs: Any) -> Any:
         job = self._job

@@ -9,6 +9,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -27,7 +28,7 @@ from headway.remote.quick import QuickClient
 from headway.remote.worker import Declaring, Worker
 
 HEARD_S = 10.0  # for the server to hear of an end, before whoever waits goes on
-AGAIN_S = 5.0  # before another worker is tried with a job that this one does not know
+AGAIN_S = 5.0  # before another worker is tried with a job that this one cannot begin
 
 logger = logging.getLogger("headway.celery")
 
@@ -72,6 +73,12 @@ class Station(Worker):
         if self.done.is_set():  # else whoever is here when it is over is told
             raise BadJob(f"this process does not talk to the server any more: {self.error}")
         return ending
+
+    def give_back(self, claim: Claim) -> None:
+        """Nothing of it has begun. Said from here, since the loop may be what is missing."""
+        with suppress(HeadwayError):  # then it goes back when its lease is over
+            returned = Outcome.returned(after_s=AGAIN_S)
+            self._reports.make(claim.id, claim.fence, returned, None)
 
     def see_off(self, claim: Claim, ending: Ending) -> None:
         """Returns when the server knows how it ended, or cannot be reached. Then the loop goes on
