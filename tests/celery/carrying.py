@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from headway import App
-from headway.apps.celery.courier import Asked, Claim, Courier
+from headway.apps.celery.courier import INF, Asked, Claim, Courier
 from headway.apps.celery.messages import Parcel, Word
 from headway.apps.celery.tables import CarriedType, Kind
 from headway.core import Outcome
@@ -66,9 +66,10 @@ class Carrying:
         return max(at - self.world.now, 0.0)
 
     def claim(
-        self, work: RemoteWork, name: str = "mine", slack_s: float = 0.0, member: str = ""
-    ) -> Claim:
-        asked = Asked(work.id, work.fence, name, "w", member, slack_s)
+        self, work: RemoteWork, name: str = "mine", slack_s: float = 0.0, member: str = "",
+        within_s: float = INF,
+    ) -> Claim:  # fmt: skip
+        asked = Asked(work.id, work.fence, name, "w", member, slack_s, within_s)
         return self.ask(lambda now: self.courier.claim(asked, now))
 
     def complete(self, work: RemoteWork, outcome: Outcome | None = None) -> None:

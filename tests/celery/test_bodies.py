@@ -11,6 +11,7 @@ from celery.exceptions import Ignore
 
 from headway.celery.bodies import Bodies
 from headway.celery.claiming import Claim
+from headway.celery.limits import Limits
 from headway.errors import BadJob
 
 
@@ -21,7 +22,8 @@ class Mute:
         self.claims = self
         self.given_back: list[Claim] = []
 
-    def make(self, id: int, fence: int) -> Claim:
+    def make(self, id: int, fence: int, within_s: float | None) -> Claim:
+        assert within_s == 5.0
         return Claim("mine", id, fence)
 
     def enter(self, *_: Any) -> Any:
@@ -35,6 +37,7 @@ class Request(dict[str, Any]):
     """Of Celery."""
 
     called_directly = False
+    timelimit = (5.0, None)
 
 
 def test_a_task_whose_process_cannot_talk_any_more_is_ignored_and_goes_back(
@@ -42,8 +45,9 @@ def test_a_task_whose_process_cannot_talk_any_more_is_ignored_and_goes_back(
 ) -> None:
     station, ran = Mute(), list[bool]()
     monkeypatch.setattr("headway.celery.bodies.TaskStation", Mute)
-    bodies = Bodies(SimpleNamespace(here=lambda: station), None)  # type: ignore[arg-type]
-    task = SimpleNamespace(name="shop.add", request=Request(headway={"id": 7, "fence": 9}))
+    bodies = Bodies(SimpleNamespace(here=lambda: station), None, Limits(None))  # type: ignore[arg-type]
+    request = Request(headway={"id": 7, "fence": 9})
+    task = SimpleNamespace(name="shop.add", request=request, time_limit=None, soft_time_limit=None)
     with caplog.at_level(logging.ERROR), pytest.raises(Ignore, match="does not talk"):
         bodies.call(task, lambda: ran.append(True), None, (), {})
     bodies.ended(task)

@@ -183,6 +183,26 @@ def test_what_was_booked_is_given_back_only_while_nobody_has_booked_after_it(app
         assert carrying.start_in_s(second) == pytest.approx(3.0, abs=0.02), "its place is lost"
 
 
+def test_who_would_be_ended_while_he_waits_does_not_begin(app: App) -> None:
+    """A wait takes no more than half of a task's own time limit."""
+    app.upstream("a.example", every="1s")
+    carrying = Carrying(app)
+    with carrying.world:
+        carrying.put(3, upstreams='["a.example"]')
+        carrying.here(3)
+        carrying.pass_time(3)
+        first, second, third = carrying.works()
+        carrying.claim(first)
+        assert carrying.claim(second, within_s=3.0).start_at is not None
+        with pytest.raises(Refused, match="later"):
+            carrying.claim(third, within_s=3.0)
+        row = app.handle(third.id).row()
+        assert (row.state, row.tries) == ("pending", None)
+        carrying.pass_time(2)
+        [again] = carrying.works()
+        assert carrying.claim(again, within_s=3.0).work.id == third.id
+
+
 def test_nothing_waits_where_nothing_is_paced(app: App) -> None:
     carrying = Carrying(app)
     with carrying.world:

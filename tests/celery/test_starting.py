@@ -157,6 +157,18 @@ def test_a_claim_whose_answer_was_lost_is_asked_again_under_its_name(clock: Cloc
     assert answers.told_at[0] <= clock.now <= answers.told_at[0] + LEAST_SLACK_S
 
 
+def test_the_server_hears_how_long_celery_lets_it_wait(clock: Clock) -> None:
+    """Whoever has waited and asks again has less."""
+    clock.naps_too_long_s = [0.05]
+    answers = Answers(clock, [0.2, 0.3])
+    claims = claims_at(answers)
+    claim = claims.make(7, 9, within_s=5.0)
+    wait_for_start(claims, claim)
+    first, second = (float(str(each["within_s"])) for each in answers.asked)
+    assert first == 5.0
+    assert 4.0 < second < 4.8
+
+
 def test_a_claim_is_asked_again_once(clock: Clock) -> None:
     answers = Answers(clock, [0.5])
     answers.lost_s = [1.0] * 5

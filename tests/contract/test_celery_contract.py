@@ -148,6 +148,7 @@ def test_wrong_input_is_refused(carried: Api) -> None:
         ("here", {"places": 1}),
         ("claims", {"claims": [{"id": 1, "fence": 1}]}),
         ("claims", {"claims": [{"id": 1, "fence": 1, "claim": "c", "slack_s": 2}]}),
+        ("claims", {"claims": [{"id": 1, "fence": 1, "claim": "c", "within_s": -1}]}),
     ):
         carried.problem(422, "POST", f"/api/celery/{path}", json=body)
 

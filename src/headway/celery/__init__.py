@@ -4,7 +4,8 @@ Two ways: `serve` lets a Celery fleet run the jobs of an `App(…, executor="cel
 puts Headway's admission in front of the tasks of a Celery application that is there already.
 
 - `claiming`: what a process of the fleet says to the server. `station`: the jobs that it holds,
-  with the heartbeats of any other worker. `starting`: the wait before the first step.
+  with the heartbeats of any other worker. `starting`: the wait before the first step. `limits`:
+  how long that may be.
   `reporting`: how it ended. `together`: many threads ask, and few requests are sent.
 - `announcing`: a worker says that it is there. `running`: `serve`.
 - `polite`: the two lines. `sending`: a task that is sent becomes a job. `bodies`: its turn

@@ -14,6 +14,7 @@ from typing import Any, cast
 from celery.exceptions import Ignore, Reject, Retry, TaskRevokedError
 
 from headway.celery.claiming import Claim
+from headway.celery.limits import Limits
 from headway.celery.reporting import Ending
 from headway.celery.sending import Sender, put_aside
 from headway.celery.starting import wait_for_start
@@ -158,9 +159,10 @@ class Body:
 class Bodies:
     """What stands in front of all bodies of an application."""
 
-    def __init__(self, stations: Stations, sender: Sender) -> None:
+    def __init__(self, stations: Stations, sender: Sender, limits: Limits) -> None:
         self._stations = stations
         self._sender = sender
+        self._limits = limits
 
     def call(self, task: Any, run: Any, direct: Any, args: Any, kwargs: Any) -> Any:
         """`run` is what a worker would call without Headway, `direct` what anybody else would."""
@@ -176,7 +178,8 @@ class Bodies:
         station = self._stations.here()
         assert isinstance(station, TaskStation)
         try:
-            claim = station.claims.make(int(told["id"]), int(told["fence"]))
+            within_s = self._limits.shortest_s(task)
+            claim = station.claims.make(int(told["id"]), int(told["fence"]), within_s)
         except ClaimRefused as error:
             raise Ignore(str(error)) from None
         except HeadwayError as error:

@@ -23,6 +23,7 @@ ANSWER_S = 10.0
 LEAST_SLACK_S = 0.01
 MOST_SLACK_S = 1.0
 MOST = 500  # claims in one request
+INF = float("inf")
 LATELY = 9  # claims by which it is known how long the way takes
 
 
@@ -65,6 +66,7 @@ class Claim:
         self.fence = fence
         self.asked_at = 0.0
         self.job: Given
+        self.ends_at = INF  # by Celery's own time limit
         self.start: Start | None = None  # None: at any time
         self.slack_s = 0.0
 
@@ -86,9 +88,13 @@ class Claims:
         with suppress(HeadwayError):
             self._client.call(Ask("GET", "/healthz", answer_s=ANSWER_S), patience_s=0.0)
 
-    def make(self, id: int, fence: int) -> Claim:
-        """ClaimRefused: the message is void. StoreError: the server is not there."""
+    def make(self, id: int, fence: int, within_s: float | None = None) -> Claim:
+        """ClaimRefused: the message is void. StoreError: the server is not there. `within_s`: then
+        Celery ends it, begun or not.
+        """
         claim = Claim(secrets.token_hex(8), id, fence)
+        if within_s is not None:
+            claim.ends_at = lease_clock() + within_s
         self.ask(claim)
         return claim
 
@@ -111,12 +117,10 @@ class Claims:
         """A claim has a name, so it may be asked again when its answer was lost: else what was
         granted and does not begin would keep its places until its lease is over.
         """
-        asked = {"id": claim.id, "fence": claim.fence, "claim": claim.name,
-                 "slack_s": claim.slack_s}  # fmt: skip
         try:
-            return self._together.ask(asked)
+            return self._together.ask(_question(claim))
         except StoreUnavailable:
-            return self._together.ask(asked)
+            return self._together.ask(_question(claim))
 
     def _send(self, claims: list[dict[str, Any]]) -> list[Heard]:
         body = {"worker": self._worker, "member": self._member, "claims": claims}
@@ -134,6 +138,14 @@ class Claims:
         """
         usual_s = 3.0 * median(self._ways_s) if self._ways_s else 0.0
         return min(max(LEAST_SLACK_S, usual_s, 3.0 * claim.slack_s), MOST_SLACK_S)
+
+
+def _question(claim: Claim) -> dict[str, Any]:
+    asked: dict[str, Any] = {"id": claim.id, "fence": claim.fence, "claim": claim.name,
+                             "slack_s": claim.slack_s}  # fmt: skip
+    if claim.ends_at < INF:
+        asked["within_s"] = max(claim.ends_at - lease_clock(), 0.0)
+    return asked
 
 
 class FleetLine:

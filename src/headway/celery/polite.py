@@ -16,6 +16,7 @@ from celery.utils.imports import symbol_by_name
 
 from headway.celery.announcing import Announcer, keep_quiet
 from headway.celery.bodies import Bodies
+from headway.celery.limits import Limits
 from headway.celery.revoking import revoke_too
 from headway.celery.sending import Choice, Sender, type_body
 from headway.celery.station import Stations, TaskStation
@@ -70,7 +71,7 @@ def polite(
     keep_quiet()
     announcer = Announcer(celery_app, client, said, types)
     stations = Stations(lambda: TaskStation(declaring, server, token, announcer.name))
-    bodies = Bodies(stations, sender)
+    bodies = Bodies(stations, sender, Limits(celery_app))
     celery_app._headway_polite = sender
     _send_through(celery_app, sender)
     _stand_in_front(celery_app, bodies)

@@ -10,6 +10,7 @@ from typing import Any
 from celery import signals
 
 from headway.celery.announcing import Announcer, keep_quiet
+from headway.celery.limits import Limits
 from headway.celery.station import Station, Stations
 from headway.errors import BadJob, ClaimRefused, HeadwayError
 from headway.remote.client import Client
@@ -40,10 +41,11 @@ def serve(celery_app: Any, app: App, *, queue: str | None = None) -> None:
     keep_quiet()
     announcer = Announcer(celery_app, Client(url, token), said, types)
     stations = Stations(lambda: Station(app, url, token, announcer.name))
+    limits = Limits(celery_app)
 
     @celery_app.task(name=RUN_TASK, ignore_result=True, shared=False)  # type: ignore[untyped-decorator]
     def run(id: int, fence: int) -> None:
-        run_one(stations.here(), id, fence)
+        run_one(stations.here(), id, fence, limits.shortest_s(run))
 
     # Who has taken messages that it cannot begin yet keeps them from others who could.
     celery_app.add_defaults({"worker_prefetch_multiplier": 1})
@@ -51,10 +53,10 @@ def serve(celery_app: Any, app: App, *, queue: str | None = None) -> None:
     signals.worker_shutdown.connect(stations.close, weak=False)
 
 
-def run_one(station: Station, id: int, fence: int) -> None:
+def run_one(station: Station, id: int, fence: int, within_s: float | None = None) -> None:
     """Whatever goes wrong here, the job is not lost: nobody has claimed it, or its lease ends."""
     try:
-        claim = station.claims.make(id, fence)
+        claim = station.claims.make(id, fence, within_s)
     except ClaimRefused as error:
         logger.info("nothing to do: %s", error)
     except HeadwayError as error:

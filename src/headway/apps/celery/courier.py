@@ -15,7 +15,7 @@ from typing import NamedTuple
 from headway.apps.celery.crews import Crew, Crews
 from headway.apps.celery.fleet import Fleet
 from headway.apps.celery.messages import Parcel, Word, parcel_of
-from headway.apps.celery.starts import Starts
+from headway.apps.celery.starts import Starts, longest_wait_s
 from headway.apps.celery.tables import CarriedType, Kind
 from headway.core import Outcome, State
 from headway.core.change import Change
@@ -52,6 +52,7 @@ class Asked(NamedTuple):
     worker: str
     member: str = ""
     slack_s: float = 0.0
+    within_s: float = INF  # then Celery ends it, begun or not
 
 
 class Claim(NamedTuple):
@@ -184,10 +185,12 @@ class Courier:
             raise self._refused("stale")  # it was asked to stop, and has not begun
         permit = held.permit
         shut = any(gate.door.paused or gate.door.closed_until > now for gate in permit.gates)
-        start_at = INF if shut else self._starts.next_at(permit, asked.slack_s, now)
-        if start_at == INF:
+        most_s = longest_wait_s(asked.within_s)
+        start_at = None if shut else self._starts.next_at(permit, asked.slack_s, now, most_s)
+        if shut or start_at == INF:
             self.counts["late"] += 1
-            self._return(id, fence, now)
+            # Before that it could not have begun, so there is no hurry to send it again.
+            self._return(id, fence, now, after_s=0.0 if shut else most_s)
             raise self._refused("later")
         beat = self._brain.remote.heartbeat(id, fence, now, worker=asked.worker)
         if beat.lease_s is None:
@@ -358,8 +361,8 @@ class Courier:
                 self.counts["unsent"] += 1
                 self._return(parcel.work.id, parcel.work.fence, now)
 
-    def _return(self, id: int, fence: int, now: float) -> None:
-        self._brain.remote.complete(id, fence, Outcome.returned(), None, now)
+    def _return(self, id: int, fence: int, now: float, after_s: float = 0.0) -> None:
+        self._brain.remote.complete(id, fence, Outcome.returned(after_s=after_s), None, now)
 
     def _put(self, fence: int, queue: str, carried: Carried, crew: Crew | None = None) -> None:
         self.carried.setdefault(queue, {})[fence] = carried

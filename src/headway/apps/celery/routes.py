@@ -17,7 +17,7 @@ from headway.api.routes.work import WorkModel
 from headway.api.site import Reply, TheSite
 from headway.api.work_bodies import MOST, TypeBody, Worker
 from headway.api.working import policy_of_type, wire
-from headway.apps.celery.courier import Asked, Claim, Refused
+from headway.apps.celery.courier import INF, Asked, Claim, Refused
 from headway.apps.celery.tables import APP, CarriedType, Kind
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ router = APIRouter(tags=["Celery"])
 WHY = {
     "stale": "is not held under this fence any more; do not begin it",
     "claimed": "was claimed by somebody else; do not begin it",
-    "later": "may not begin now, since its upstream has closed; do not begin it",
+    "later": "may not begin soon, since its upstream has closed or is busy; do not begin it",
 }
 
 
@@ -179,6 +179,11 @@ class OneClaim(Body):
         0.0, ge=0, le=1, allow_inf_nan=False,
         description="It begins at most so much later than it is told, or asks again.",
     )  # fmt: skip
+    within_s: float | None = Field(
+        None, ge=0, allow_inf_nan=False,
+        description="Its worker ends it after this time, begun or not: a start that would be more "
+        "than half of that away is refused as later.",
+    )  # fmt: skip
 
 
 def _granted(found: Claim, now: float) -> dict[str, Any]:
@@ -202,7 +207,10 @@ class ClaimsBody(Body):
 
 
 def _asked(body: ClaimsBody, said: OneClaim) -> Asked:
-    return Asked(said.id, said.fence, said.claim, body.worker, body.member, said.slack_s)
+    within_s = INF if said.within_s is None else said.within_s
+    return Asked(
+        said.id, said.fence, said.claim, body.worker, body.member, said.slack_s, within_s
+    )  # fmt: skip
 
 
 class ClaimedModel(BaseModel):

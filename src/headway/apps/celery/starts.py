@@ -25,6 +25,11 @@ MAX_KEPT = 10_000
 Key = tuple[str, str, str]
 
 
+def longest_wait_s(within_s: float) -> float:
+    """For who is ended within this time, begun or not: half of it is for the body."""
+    return min(MAX_WAIT_S, within_s / 2)
+
+
 class Starts:
     def __init__(self) -> None:
         self._due_at: dict[Key, float] = {}
@@ -47,10 +52,12 @@ class Starts:
                 for key, rule, _ in _paces(gate):
                     self._due_at[key] = now + MAX_WAIT_S + rule.interval_s * rule.burst
 
-    def next_at(self, permit: Permit, slack_s: float, now: float) -> float | None:
-        """When this one may begin, which is booked; infinite: it would wait too long, and nothing
-        is booked. None: nothing is paced here. Who asks again has not begun, and gives back what
-        was booked for him, unless others have booked after him.
+    def next_at(
+        self, permit: Permit, slack_s: float, now: float, most_s: float = MAX_WAIT_S
+    ) -> float | None:
+        """When this one may begin, which is booked; infinite: it would wait longer than `most_s`,
+        and nothing is booked. None: nothing is paced here. Who asks again has not begun, and gives
+        back what was booked for him, unless others have booked after him.
         """
         for key, before, after in self._booked.pop(permit.fence, ()):
             if self._due_at.get(key) == after:
@@ -61,7 +68,7 @@ class Starts:
         at = now
         for key, rule, _ in paced:
             at = max(at, self._due(key, rule) - rule.interval_s * (rule.burst - 1))
-        if at - now > MAX_WAIT_S:
+        if at - now > most_s:
             return INF
         booked = []
         for key, rule, _ in paced:
