@@ -119,6 +119,8 @@ def vague_name(path: str) -> list[str]:
 
 
 def sleeps(source: str) -> list[str]:
+    if "sleep" not in source:
+        return []
     tree = parsed(source)
     called_as = _names_of_modules(tree, {"asyncio", "time"})
     return [

@@ -139,6 +139,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServe
         yield running
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("contender", ON_POSTGRES, ids=by_name)
 def test_those_on_postgres_keep_the_cap(
     contender: Contender, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch

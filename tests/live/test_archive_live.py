@@ -149,7 +149,7 @@ def a_collection_survives_a_kill(directory: Path, count: int) -> None:
 
 @pytest.mark.timeout(400)
 def test_a_collection_survives_a_kill(tmp_path: Path) -> None:
-    a_collection_survives_a_kill(tmp_path, 8)
+    a_collection_survives_a_kill(tmp_path, 5)
 
 
 @pytest.mark.soak
