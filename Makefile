@@ -62,7 +62,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # More workers than cores: some tests wait for a browser, a program or a clock while others work.
 .PHONY: test
 test: install chromium ## Run every test that is not a soak test
-	@$(PYTEST) -n 3 --dist worksteal
+	@$(PYTEST) -n 4 --dist worksteal
 
 .PHONY: soak
 soak: install chromium ## Run the long tests

@@ -114,6 +114,17 @@ def test_a_server_is_told_by_its_file(bare: Cli, tmp_path: Path) -> None:
     assert (tmp_path / "from-file" / "headway.db").is_file()
 
 
+def test_a_wrong_setting_of_a_gate_is_named_with_its_place(
+    bare: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, at = tmp_path / "headway.toml", ("--data", str(tmp_path / "data"), "--port", "0")
+    file.write_text('[upstream."site.example"]\nevery = "often"\n')
+    said = bare.refuses("serve", *at, "--config", str(file))
+    assert f"[upstream.\"site.example\"] in {file}: 'often' is not a duration" in said
+    monkeypatch.setenv("HEADWAY_LANE__slow__limit", "-1")
+    assert "HEADWAY_LANE__slow__limit: cap must be" in bare.refuses("serve", *at)
+
+
 def test_other_names_are_allowed(bare: Cli, tmp_path: Path) -> None:
     at = ("--data", str(tmp_path / "data"), "--allowed-host", "queue.example")
     with server(*at) as url:

@@ -20,6 +20,7 @@ import msgspec
 from headway.core import BreakerRule, GatePolicy, PaceRule, Policies, PushbackRule, QuietRule
 from headway.core.learning import LearnRule
 from headway.core.recurrence import duration_s
+from headway.errors import BadSettings
 
 LAYERS = ("code", "file", "environment", "operator")
 PACES = frozenset({"every", "per_minute", "per_second"})
@@ -157,18 +158,25 @@ class Settings:
         try:
             tables = tomllib.loads(Path(path).read_text("utf-8"))
         except OSError as error:
-            raise ValueError(f"the settings in {path} cannot be read: {error.strerror}") from error
+            raise BadSettings(f"the settings in {path} cannot be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"{path} is not a TOML file: {error}") from error
+            raise BadSettings(f"{path} is not a TOML file: {error}") from error
         for kind, names in tables.items():
             if kind in self.foreign:
                 continue
             if kind not in KINDS:
-                raise ValueError(f"{path} has a table [{kind}]; known are {', '.join(KINDS)}")
+                raise BadSettings(f"{path} has a table [{kind}]; known are {', '.join(KINDS)}")
             if not isinstance(names, dict):
-                raise ValueError(f"{kind} in {path} is a table for each name: [{kind}.NAME]")
+                raise BadSettings(f"{kind} in {path} is a table for each name: [{kind}.NAME]")
             for name, value in names.items():
-                self.declare("file", kind, name, value)
+                self._declare_from("file", kind, name, value, f'[{kind}."{name}"] in {path}')
+
+    def _declare_from(self, layer: str, kind: str, name: str, value: Value, where: str) -> None:
+        """What is wrong is said with the place where people find it."""
+        try:
+            self.declare(layer, kind, name, value)
+        except ValueError as error:
+            raise BadSettings(f"{where}: {error}") from error
 
     def read_environment(self, environment: Mapping[str, str] = os.environ) -> None:
         """HEADWAY_LANE__default__limit=4, HEADWAY_UPSTREAM__api.example.com__every=2s."""
@@ -182,7 +190,7 @@ class Settings:
                     value = msgspec.json.decode(text)
                 except (msgspec.DecodeError, UnicodeError, RecursionError):
                     value = text
-                self.declare("environment", kind, name, {field: value})
+                self._declare_from("environment", kind, name, {field: value}, variable)
 
 
 def _said_by(layers: Mapping[str, Value], value: Value) -> dict[str, str]:

@@ -40,6 +40,7 @@ router = APIRouter(tags=["Feed rounds"])
 
 PATH = "/api/backend/queue/rounds"
 MAX_WAIT_S = 60.0
+LOOKS = 3  # at a round that changes while it is looked at
 MOST_ENDED = 100  # feeds that failed or were skipped, and are shown one by one
 MOST_WAITING = 20  # likewise; each is explained by the engine
 MOST_NAMED = 5  # ids in the text of a problem
@@ -267,9 +268,14 @@ def round_view(site: Site, feeds: TheFeeds, tenant: str, id: str) -> dict[str, A
     row = _row(feeds, tenant, id)
     waiting: dict[str, int] = {}
     waits: dict[int, Wait] = {}
-    if row.finished_at is None:
+    for _ in range(LOOKS):
+        if row.finished_at is not None:
+            waiting, waits = {}, {}
+            break
         waiting, waits = site.wait(site.engine.ask(partial(_look, feeds, id)))
-        row = _row(feeds, tenant, id)
+        before, row = row, _row(feeds, tenant, id)
+        if row == before:  # else something ended between the two, and they do not fit together
+            break
     items = [
         *feeds.rounds.items(id, FAILED, MOST_ENDED),
         *feeds.rounds.items(id, SKIPPED, MOST_ENDED),
