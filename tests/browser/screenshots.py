@@ -79,7 +79,7 @@ def _address(process: subprocess.Popen[bytes], log: int) -> str:
         said = _read(log)
         found = ADDRESS.search(said)
         if found is not None and "\n" in said[found.end() :]:
-            return found.group()
+            return found.group(1)
         _goes_on(process, 0.1, said)
     raise SystemExit(f"the demo does not say where it is:\n{_read(log)}")
 
