@@ -113,7 +113,7 @@ class Worker:
         self._threads: list[threading.Thread] = []
         self._ready = threading.Event()
         self._may_go_on = threading.Event()  # nothing is held any more, or somebody is in a hurry
-        self._hurried = self._idle = False
+        self._hurried = self._idle = self._parting = False
         self._end: asyncio.Event
         self.error: BaseException | None = None
         self.done = threading.Event()
@@ -200,7 +200,7 @@ class Worker:
                 self._may_go_on.clear()
                 self._hands.kill_all()
                 self._may_go_on.wait(KILLED_S)
-            self._hurried = False
+            self._hurried, self._parting = False, True
             self._may_go_on.clear()
             self._tell(self._give_back)
             self._may_go_on.wait(LAST_WORDS_S)
@@ -211,6 +211,8 @@ class Worker:
 
     def hurry(self) -> None:
         """Do not wait for what runs: a stop that is under way, or comes, ends at once."""
+        if self._parting:
+            return  # what is given back now is worth a moment, however often one asks
         self._hurried = True
         self._may_go_on.set()
 
