@@ -64,6 +64,10 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 test: install chromium ## Run every test that is not a soak test
 	@$(PYTEST) -n 4 --dist worksteal
 
+.PHONY: retest
+retest: install ## Run again, one after the other, what failed in the last run
+	@$(PYTEST) --last-failed --last-failed-no-failures none
+
 .PHONY: soak
 soak: install chromium ## Run the long tests
 	@$(PYTEST) -m soak --timeout=3600

@@ -18,6 +18,7 @@ from headway.store.records import Query
 from headway.store.sqlite.reading import Reader as SqliteReader
 from tests.contract.kit import new_name
 from tests.core.kit import core_with
+from tests.hands.kit import eventually
 from tests.net.kit import says, site
 from tests.security.kit import Guarded
 
@@ -48,7 +49,7 @@ def test_no_text_is_ever_part_of_a_statement(reader: type, text: str) -> None:
 def test_searches_and_orders_leave_the_store_as_it_was(guarded: Guarded, text: str) -> None:
     with guarded.as_("alice") as alice:
         job = alice.enqueue(new_name())
-        before = alice.get(f"/api/jobs/{job}")
+        before = eventually(lambda: (seen := alice.get(f"/api/jobs/{job}"))["wait_reason"] and seen)
         for path, names in (
             ("/api/jobs", ("q", "type", "lane", "key", "upstream", "status")),
             ("/api/articles", ("q", "feed", "folder", "order", "before", "cursor")),
