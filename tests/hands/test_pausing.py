@@ -136,12 +136,14 @@ def test_a_pause_that_is_taken_back_in_time_changes_nothing_for_good(app: App) -
 
 
 def test_a_cancel_outdoes_a_pause(app: App) -> None:
-    begun, free = threading.Event(), threading.Event()
+    begun, free, between = threading.Event(), threading.Event(), threading.Event()
 
     @app.job()
     def walk() -> None:
         begun.set()
         free.wait(WAIT_S)
+        while not job.stopping:  # the order is on its way
+            between.wait(0.001)
         job.check()
 
     with app.running():
