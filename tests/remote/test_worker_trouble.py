@@ -456,6 +456,35 @@ def test_an_idle_worker_leaves_at_once(quick: App, server: FakeServer) -> None:
     assert worker.error is None
 
 
+def test_what_is_given_back_is_waited_for_however_often_one_asks(
+    app: App, server: FakeServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+
+    @app.job()
+    async def endless() -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    fence = server.put("endless")
+    worker = server.worker(app)
+    waits: list[bool] = []
+    give_back = worker._give_back
+
+    def asked_meanwhile() -> None:
+        worker.hurry()
+        waits.append(not worker._may_go_on.is_set())
+        give_back()
+
+    monkeypatch.setattr(worker, "_give_back", asked_meanwhile)
+    worker.start()
+    assert begun.wait(WAIT_S)
+    worker.hurry()
+    worker.stop(60.0)
+    assert waits == [True]
+    assert server.has_ended(fence)["outcome"]["kind"] == "returned"
+
+
 def test_in_a_hurry_nothing_is_waited_for(app: App, server: FakeServer) -> None:
     started, free = threading.Event(), threading.Event()
 
