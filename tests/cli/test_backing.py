@@ -203,7 +203,7 @@ def test_who_ends_it_by_a_signal_finds_nothing_half_done(
     direct: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: signal.Signals
 ) -> None:
     before = signal.getsignal(by)
-    monkeypatch.setattr(backing, "_fill", lambda *_: os.kill(os.getpid(), by))
+    monkeypatch.setattr(backing, "_fill", lambda *_: signal.raise_signal(by))
     assert direct("backup", str(tmp_path / "one.headway")).code == 128 + by
     assert not [each for each in tmp_path.iterdir() if "headway" in each.name]
     assert signal.getsignal(by) is before
@@ -215,7 +215,7 @@ def test_a_hangup_that_is_ignored_stays_so(
     fill = backing._fill
 
     def hung_up(*about: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
         return fill(*about)
 
     monkeypatch.setattr(backing, "_fill", hung_up)

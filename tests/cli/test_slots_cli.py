@@ -21,6 +21,7 @@ import pytest
 from headway import App, SlotLost
 from headway.cli import slot_layouts
 from headway.cli.slot_run import StatusLine, place_words
+from headway.engine.hands.processes import kill_left_over
 from headway.remote.client import Ask
 from headway.remote.slot_protocol import Answer
 from tests.cli.kit import Cli, without_headway
@@ -97,7 +98,8 @@ class Running:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.process.kill()
+        """With all of its session: the program is in a group of its own, and keeps the pipes."""
+        kill_left_over(self.process.pid, 0.0)
         self.process.communicate()
         if self._mine is not None:
             os.close(self._mine)

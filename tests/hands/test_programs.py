@@ -144,6 +144,35 @@ def test_a_program_that_ignores_the_request_to_end_is_killed_after_the_grace_tim
         assert time.monotonic() - asked_at >= 0.4
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_a_program_that_is_cancelled_while_it_starts_has_its_grace_time(
+    app: App, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """It may already run while the loop still connects its pipes."""
+    file, stopped = tmp_path / "pid", threading.Event()
+    transport: Any = asyncio.base_subprocess.BaseSubprocessTransport  # type: ignore[attr-defined]
+    connect, interrupt = transport._connect_pipes, local.LocalHands._interrupt
+
+    async def held_up(*about: Any) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, stopped.wait, WAIT_S)
+        await connect(*about)
+
+    def interrupted(*about: Any) -> None:
+        interrupt(*about)
+        stopped.set()
+
+    monkeypatch.setattr(transport, "_connect_pipes", held_up)
+    monkeypatch.setattr(local.LocalHands, "_interrupt", interrupted)
+    polite = f"trap 'echo saved > {tmp_path}/saved; exit 0' TERM; echo $$ > {file}"
+    program = runs(app, way, shell(polite + "; while :; do sleep 0.01; done"))
+    with app.running():
+        handle = program.enqueue()
+        pid_in(file)
+        handle.cancel()
+        assert handle.wait(WAIT_S) == "cancelled"
+    assert (tmp_path / "saved").read_text() == "saved\n"
+
+
 def test_a_program_may_use_the_grace_time(app: App, tmp_path: Path) -> None:
     file = tmp_path / "pid"
     polite = f"trap 'echo saved > {tmp_path}/saved; exit 0' TERM; echo $$ > {file}"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic, sleep
 
@@ -47,11 +48,15 @@ class Program:
     def wait(self) -> int:
         """Its exit code, as a shell tells it."""
         try:
-            while True:
-                _, status = os.waitpid(self.pid, os.WUNTRACED)
-                if not os.WIFSTOPPED(status):
-                    break
-                self._stopped(os.WSTOPSIG(status))
+            with _wakeups() as next_signal:
+                while True:
+                    pid, status = os.waitpid(self.pid, os.WUNTRACED | os.WNOHANG)
+                    if not pid:
+                        next_signal()
+                    elif os.WIFSTOPPED(status):
+                        self._stopped(os.WSTOPSIG(status))
+                    else:
+                        break
             code = os.waitstatus_to_exitcode(status)
             self.interrupted = self._terminal.given and code == -signal.SIGINT
         finally:
@@ -140,6 +145,25 @@ class Terminal:
         if self._file is not None:
             os.close(self._file)
             self._file = None
+
+
+@contextmanager
+def _wakeups() -> Iterator[Callable[[], object]]:
+    """Gives a function that waits for the next signal, one from a child included. A signal that
+    comes before the wait ends it as well; a blocking `waitpid` would sleep on, and its handler
+    would not run until the child ends.
+    """
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    before = signal.signal(signal.SIGCHLD, lambda *_: None)
+    wakeup = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    try:
+        yield lambda: ours.recv(4096)
+    finally:
+        signal.set_wakeup_fd(wakeup)
+        signal.signal(signal.SIGCHLD, before or signal.SIG_DFL)
+        ours.close()
+        theirs.close()
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -194,8 +195,16 @@ async def run(
     over = asyncio.get_running_loop().create_future()
     job.programs.add(over)
     try:
-        group = await _start(command, cwd, env, with_input=stdin is not None)
+        # asyncio kills a program whose start is cancelled; it has a right to its grace time, too.
+        start = asyncio.ensure_future(_start(command, cwd, env, with_input=stdin is not None))
+        cancelled = await _despite_cancels(start)
+        group = start.result()
         job.groups.add(group)
+        if cancelled is not None:
+            await _gone(group)
+            group.transport.close()
+            job.groups.discard(group)
+            raise cancelled
         output = Output() if on_line is None else Lines(on_line)
         completed = await _see_through(job, group, command, limit_s, memory_mb, stdin, output)
     finally:
@@ -273,10 +282,18 @@ def _unreadable(pipes: asyncio.Future[tuple[None, None]]) -> asyncio.Future[None
 
 async def _gone(group: Group) -> None:
     """The program must be gone before the lease is, however often the waiting is cancelled."""
-    ending = group.end()
-    while not ending.done():
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.shield(ending)
+    await _despite_cancels(group.end())
+
+
+async def _despite_cancels(task: asyncio.Task[Any]) -> asyncio.CancelledError | None:
+    """Wait until a task is done, and return the last cancel that came meanwhile."""
+    cancelled = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    return cancelled
 
 
 async def _clean_up(

@@ -27,10 +27,55 @@ const SCHEMES = new Set(["http:", "https:", "mailto:"]);
 const PICTURES = new Set(["http:", "https:"]);
 const DEEPEST = 120;
 
+// Their content is text up to the end tag, not markup.
+const RAW = /^(?:iframe|noembed|noframes|noscript|plaintext|script|style|textarea|title|xmp)$/;
+const TOKEN = /<!--[^]*?(?:-->|$)|<(\/?)([a-z][^\s/>]*)((?:[^>"']|"[^"]*(?:"|$)|'[^']*(?:'|$))*)(?:>|$)|<[!?/][^>]*(?:>|$)/gi;
+const ATTRIBUTE = /([^\s/=>"']+)(?:\s*=\s*(?:"([^"]*)|'([^']*)|([^\s"'>]+)))?/g;
+const READ = new Set(["alt", "href", "src", ...EVERYWHERE, ...Object.values(ATTRIBUTES).flat()]);
+
+/**
+ * The same HTML with only the attributes that `fill` reads. The browser reports a style, a handler or a base to the
+ * policy of the page as soon as any document is parsed that has one, even a document in which nothing runs.
+ */
+function withoutEffects(markup) {
+  let kept = "";
+  let at = 0;
+  let raw = null;
+  for (const token of markup.matchAll(TOKEN)) {
+    const [all, slash, called = "", attributes = ""] = token;
+    const name = called.toLowerCase();
+    if (raw) {
+      if (!slash || name !== raw) continue;
+      raw = null;
+    } else {
+      kept += asText(markup.slice(at, token.index));
+      if (RAW.test(name)) raw = slash ? null : name;
+      else if (/^[a-z][a-z0-9-]*$/.test(name)) {
+        kept += slash ? `</${name}>` : `<${name}${GONE.has(name.toUpperCase()) ? "" : readAttributes(attributes)}>`;
+      }
+    }
+    at = token.index + all.length;
+  }
+  return raw ? kept : kept + asText(markup.slice(at));
+}
+
+function readAttributes(written) {
+  let kept = "";
+  for (const [, name, ...values] of written.matchAll(ATTRIBUTE)) {
+    const value = values.find((each) => each !== undefined) ?? "";
+    if (READ.has(name.toLowerCase())) kept += ` ${name}="${value.replaceAll('"', "&quot;")}"`;
+  }
+  return kept;
+}
+
+function asText(words) {
+  return words.replaceAll("<", "&lt;");
+}
+
 /** A fragment of what may be shown of this HTML; addresses are seen from `base`. */
 function articleNodes(markup, base) {
   // A document of its own: nothing in it runs, and nothing in it is loaded.
-  const parsed = new DOMParser().parseFromString(markup ?? "", "text/html");
+  const parsed = new DOMParser().parseFromString(withoutEffects(markup ?? ""), "text/html");
   const made = document.createDocumentFragment();
   fill(made, parsed.body, { base, link: null, depth: 0 });
   return made;
