@@ -103,7 +103,7 @@ check: $(DEV) ## Check format, lint, types, layers, dependencies and JavaScript
 	@$(BIN)/mypy --strict
 	@$(BIN)/lint-imports
 	@$(BIN)/deptry src
-	@$(BIN)/deptry tests tools examples --ignore DEP002,DEP004
+	@$(BIN)/deptry bench examples tests tools --ignore DEP002,DEP004
 	@$(BIN)/oxlint
 
 .PHONY: format
@@ -125,20 +125,21 @@ screenshots: $(DEV) ## Take pictures of each screen of the page into docs/images
 	@$(BIN)/python -m tests.browser.chromium --fonts
 	@$(BIN)/python -m tests.browser.screenshots
 
-# The names, the modules of those that are not called as they are, and those with peers beside.
+# The names, what follows some of them, and those that need the peers.
 BENCHES := celery channels core fair feeds http learner million outoforder peers slots together
-MODULES_channels := gateway protection
-MODULES_slots := slots slot_latency
+MODULE := $(if $(filter channels,$(NAME)),gateway,$(NAME))
+THEN_channels := protection
+THEN_slots := slot_latency
 BESIDE_PEERS := $(filter peers slots,$(NAME))
+BENCH_PYTHON := $(if $(BESIDE_PEERS),$(BENCH),$(VENV))/bin/python
 ifeq ($(filter $(NAME),$(BENCHES)),)
 $(error there is no benchmark '$(NAME)'; NAME is one of: $(BENCHES))
 endif
 
 .PHONY: bench
 bench: $(if $(BESIDE_PEERS),$(BENCH)/.installed,$(DEV)) ## Measure beside peers, or something else: make bench NAME=core
-	@for each in $(or $(MODULES_$(NAME)),$(NAME)); do \
-		$(if $(BESIDE_PEERS),$(BENCH)/bin,$(BIN))/python -m bench.$$each $(BENCH_FLAGS) || exit; \
-	done
+	@$(BENCH_PYTHON) -m bench.$(MODULE) $(BENCH_FLAGS)
+	@$(if $(THEN_$(NAME)),$(BENCH_PYTHON) -m bench.$(THEN_$(NAME)))
 
 # Headway as it is locked, then the peers. One of them needs an environment of its own.
 $(BENCH)/.installed: pyproject.toml $(LOCKS) $(wildcard bench/peers/*.txt)
