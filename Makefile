@@ -27,9 +27,11 @@ install = uv pip install --quiet --python $(1)/bin/python
 uninstall = uv pip uninstall --quiet --python $(1)/bin/python
 ENSUREPIP :=
 else
-# Twice quiet: errors are still shown. Nothing is compiled that is never imported.
+# An environment that uv has made has no pip. Twice quiet: errors are still shown. Nothing is
+# compiled that is never imported.
 venv = rm -rf $(1) && $(PYTHON) -m venv $(1)
-install = $(1)/bin/python -m pip --disable-pip-version-check install --quiet --quiet --no-compile
+install = { test -x $(1)/bin/pip || $(1)/bin/python -m ensurepip --default-pip >/dev/null; } && \
+	$(1)/bin/python -m pip --disable-pip-version-check install --quiet --quiet --no-compile
 uninstall = $(1)/bin/python -m pip uninstall --quiet --quiet --yes
 ENSUREPIP := ensurepip
 endif
