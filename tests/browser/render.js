@@ -109,7 +109,7 @@ async () => {
       const random = (below) => (seed = (seed * 48271) % 2147483647) % below;
       const some = () => {
         const keys = Array.from({ length: 9 }, (_, key) => key).filter(() => random(4) > 0);
-        return keys.map((key) => [random(1000), key]).sort(([a], [b]) => a - b).map(([, key]) => key);
+        return keys.map((key) => [random(1000), key]).toSorted(([a], [b]) => a - b).map(([, key]) => key);
       };
       const list = (keys) => render(html`<ul>${each(keys, (key) => key, (key, at) => html`<li><input id="k${key}" data-at=${at}>${key % 2 ? "odd" : null}</li>`)}</ul>tail`, place);
       const there = () => [...place.querySelectorAll("input")];

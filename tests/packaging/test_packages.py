@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tarfile
 import urllib.request
 import zipfile
 from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
@@ -18,8 +20,9 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("dist")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-d", str(out)], cwd=ROOT,
-                   check=True, capture_output=True)  # fmt: skip
+    for what in ("wheel", "sdist"):
+        code = f"from flit_core.buildapi import build_{what} as build; build({str(out)!r})"
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True)
     return out
 
 
@@ -48,7 +51,55 @@ def test_the_archive_of_the_source_can_be_built_and_tested(built: Path) -> None:
     with tarfile.open(archive) as files:
         names = {name.partition("/")[2] for name in files.getnames()}
     assert {"pyproject.toml", "requirements.lock", "Makefile", "README.md", "LICENSE"} <= names
+    assert {"requirements-dev.lock", "tests/packaging/test_packages.py", ".ci/run"} <= names
     assert {f"src/{name}" for name in in_the_package()} - names == set()
+
+
+# The locks
+
+
+def locked(name: str) -> dict[str, str]:
+    """By package, its version, its marker and its hashes."""
+    text = re.sub(r"\n    #.*", "", (ROOT / name).read_text("utf-8"))
+    entries = re.split(r"^(?=\w)", text, flags=re.MULTILINE)[1:]
+    return {each.partition("==")[0]: each for each in entries}
+
+
+def test_both_locks_are_of_one_resolution() -> None:
+    run, dev = locked("requirements.lock"), locked("requirements-dev.lock")
+    assert run.keys() < dev.keys()
+    for name, entry in run.items():
+        assert "--hash=sha256:" in entry
+        assert entry.partition("==")[2].split()[0] == dev[name].partition("==")[2].split()[0]
+
+
+def test_what_a_user_runs_is_whole_and_has_nothing_of_tests() -> None:
+    names = locked("requirements.lock").keys()
+    assert {"apsw", "uvicorn", "psycopg-binary", "yt-dlp"} <= names
+    assert not {"celery", "redis", "opentelemetry-sdk", "pytest", "mypy", "playwright"} & names
+    assert len(names) <= 45
+    for name in names:
+        try:
+            needed = requires(name) or []
+        except PackageNotFoundError:  # for another system
+            continue
+        for each in needed:
+            if ";" not in each:
+                found = re.match(r"[\w.-]+", each)
+                assert found is not None
+                assert re.sub(r"[-_.]+", "-", found[0]).lower() in names, f"{name} needs {each}"
+
+
+def test_celery_that_is_not_installed_names_its_extra() -> None:
+    code = "import sys; sys.modules['celery'] = None; import headway.celery"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == (
+        "ModuleNotFoundError: headway.celery needs Celery, which is not installed; "
+        "pip install 'headway[celery]'"
+    )
+
+
+# Installed
 
 
 def addresses(output: Iterator[str]) -> str:

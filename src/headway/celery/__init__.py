@@ -14,6 +14,14 @@ puts Headway's admission in front of the tasks of a Celery application that is t
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
+if find_spec("celery") is None:
+    raise ModuleNotFoundError(
+        "headway.celery needs Celery, which is not installed; pip install 'headway[celery]'",
+        name="celery",
+    )
+
 from headway.celery.bodies import GivenUp
 from headway.celery.polite import polite
 from headway.celery.running import serve

@@ -65,7 +65,7 @@ export function render(value, place) {
 /** Made at once, for those who keep the node and change it themselves. */
 export function node(strings, ...values) {
   const { fragment } = instantiate(new Template(strings, values, false));
-  const shown = [...fragment.childNodes].filter((each) => each.nodeType !== Node.COMMENT_NODE);
+  const shown = [...fragment.childNodes].filter((child) => child.nodeType !== Node.COMMENT_NODE);
   return shown.length === 1 ? shown[0] : fragment;
 }
 
@@ -107,19 +107,19 @@ function parse(strings, drawing) {
 function placesIn(content) {
   const places = [];
   let index = -1;
-  for (const each of walk(content)) {
+  for (const found of walk(content)) {
     index += 1;
-    if (each.nodeType === Node.COMMENT_NODE) {
-      if (each.data.startsWith(SLOT)) {
-        places.push({ index, slot: Number(each.data.slice(SLOT.length)) });
-        each.data = "";
+    if (found.nodeType === Node.COMMENT_NODE) {
+      if (found.data.startsWith(SLOT)) {
+        places.push({ index, slot: Number(found.data.slice(SLOT.length)) });
+        found.data = "";
       }
       continue;
     }
-    // They leave the template, or a copy would for a moment mean the slot's name.
-    for (const { name, value } of [...each.attributes]) {
+    // They leave the template, or a copy would for a moment mean the slot's name; the list is live.
+    for (const { name, value } of Array.from(found.attributes)) {
       if (!SLOT_IN_ATTRIBUTE.test(value)) continue;
-      each.removeAttribute(name);
+      found.removeAttribute(name);
       places.push({ index, name, pieces: value.split(SLOT_IN_ATTRIBUTE) });
     }
   }
@@ -319,11 +319,11 @@ class ChildPart {
   }
 
   moveBefore(place) {
-    for (let each = this.start; ; ) {
-      const next = each.nextSibling;
-      place.before(each);
-      if (each === this.end) return;
-      each = next;
+    for (let moved = this.start; ; ) {
+      const next = moved.nextSibling;
+      place.before(moved);
+      if (moved === this.end) return;
+      moved = next;
     }
   }
 

@@ -1,8 +1,8 @@
 """What the learner does at upstreams that hide their limits, second by second, as it was when
 somebody last looked at it. `python -m tests.core.learning.course --write` looks again.
 
-The bars of `make bench-learner` say whether what it does is good. This says that it is still the
-same: a change of a number that nobody meant to change is seen here.
+The bars of `make bench NAME=learner` say whether what it does is good. This says that it is still
+the same: a change of a number that nobody meant to change is seen here.
 """
 
 from __future__ import annotations

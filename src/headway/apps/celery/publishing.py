@@ -181,7 +181,7 @@ def connection_to(broker: str) -> Any:
         from kombu import Connection  # noqa: PLC0415 - few have a fleet
     except ImportError:
         raise BadSettings(
-            "celery_broker is set, and Celery is not installed; install headway[celery]"
+            "celery_broker is set, and Celery is not installed; pip install 'headway[celery]'"
         ) from None
     options: dict[str, Any] = {}
     if broker.startswith(("redis:", "rediss:", "redis+", "unix:", "sentinel:")):

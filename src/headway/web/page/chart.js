@@ -155,7 +155,7 @@ function drawLine({ values, kind = "accent", draw = "line" }, top, length) {
 }
 
 function drawBars(series, top, length) {
-  const below = new Array(length).fill(0);
+  const below = Array.from({ length }, () => 0);
   const width = Math.max(1, (WIDTH / length) * 0.8);
   return series.filter(({ draw }) => draw === "bars").map(({ values, kind = "accent" }) => {
     let path = "";

@@ -138,8 +138,8 @@ function valuesOf(fields) {
 /** What the server says about single fields, if all that it says is about fields that are shown. */
 function faultsOf(error, fields) {
   const names = new Set(fields.map(({ name }) => name));
-  const said = (error?.errors ?? []).map(({ where, what }) => [String(where).split(".").pop(), what]);
-  return new Map(said.every(([name]) => names.has(name)) ? said : []);
+  const faults = (error?.errors ?? []).map(({ where, what }) => [String(where).split(".").pop(), what]);
+  return new Map(faults.every(([name]) => names.has(name)) ? faults : []);
 }
 
 /** `fault` is what is wrong with the value, said beside it. */

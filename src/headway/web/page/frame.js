@@ -143,7 +143,8 @@ class Opened {
       const sheet = document.createElement("link");
       sheet.rel = "stylesheet";
       sheet.href = address;
-      sheet.onload = sheet.onerror = resolve;
+      sheet.addEventListener("load", resolve);
+      sheet.addEventListener("error", resolve);
       document.head.append(sheet);
     });
   }

@@ -8,7 +8,7 @@ const stream = new Stream((news) => {
 });
 
 addEventListener("connect", ({ ports: [port] }) => {
-  port.onmessage = ({ data }) => {
+  port.addEventListener("message", ({ data }) => {
     if (data === "leave") ports.delete(port);
     else {
       ports.add(port);
@@ -16,5 +16,6 @@ addEventListener("connect", ({ ports: [port] }) => {
     }
     if (ports.size === 0) stream.close();
     else stream.open();
-  };
+  });
+  port.start();
 });

@@ -27,7 +27,8 @@ export function startListening() {
 
 function shared() {
   const worker = new SharedWorker(new URL("live-worker.js", import.meta.url), { type: "module", name: "headway" });
-  worker.port.onmessage = ({ data }) => hear(data);
+  worker.port.addEventListener("message", ({ data }) => hear(data));
+  worker.port.start();
   return { join: () => worker.port.postMessage("join"), leave: () => worker.port.postMessage("leave") };
 }
 

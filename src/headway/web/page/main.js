@@ -37,11 +37,11 @@ window.headway = { screens: SCREENS.map(({ name }) => name) };
 begin();
 
 async function begin() {
-  const session = look();
+  const looking = look();
   drawShell();
   listen(hear);
   document.addEventListener("visibilitychange", lookWhetherPaused);
-  startFrame(byId("page-content"), shown, session);
+  startFrame(byId("page-content"), shown, looking);
   // What nobody sees at first does not hold up what they see.
   setTimeout(listenFromNowOn, SEEN_MS);
   import("./keys.js").then(({ startKeys }) => startKeys(), report);

@@ -38,7 +38,7 @@ export function report(error) {
 
 function dismiss(toast) {
   clearTimeout(toast.timer);
-  toasts = toasts.filter((each) => each !== toast);
+  toasts = toasts.filter((other) => other !== toast);
   draw();
 }
 

@@ -15,7 +15,7 @@ const SIZE = 30;
 
 export async function askFailures({ class: kind, subscription }, page) {
   const found = await call("listFailures", { class: kind, subscription, page, size: SIZE });
-  await lookUpNames([...found.items.map((each) => each.subscription), Number(subscription) || null]);
+  await lookUpNames([...found.items.map((item) => item.subscription), Number(subscription) || null]);
   return found;
 }
 
@@ -23,7 +23,7 @@ export function failures(view) {
   const found = view.data.failures;
   if (!found) return problemNotice(view.errors.failures ?? { status: 0, message: "" }, view.refresh);
   const { class: kind = null, subscription = null } = view.route.params;
-  const all = Object.values(found.classes).reduce((sum, many) => sum + many, 0);
+  const all = Object.values(found.classes).reduce((sum, number) => sum + number, 0);
   const narrowed = subscription && html`<p class="row">${text("archive.fail.of", { name: nameOf(Number(subscription)) ?? `#${subscription}` })}
     <a href=${link("archive", "failures", { class: kind })}>${text("archive.fail.everywhere")}</a></p>`;
   if (all === 0) {
@@ -48,11 +48,11 @@ function adviceOn(kind) {
 }
 
 function classes(found, all, here, subscription) {
-  const one = (kind, number) => html`<li><a class="archive-class" href=${link("archive", "failures", { class: kind, subscription })} aria-current=${kind === here ? "true" : null}>
+  const item = (kind, number) => html`<li><a class="archive-class" href=${link("archive", "failures", { class: kind, subscription })} aria-current=${kind === here ? "true" : null}>
     <span class="archive-class-count numbers">${count(number)}</span>
     <span><strong>${kind ? classText(kind) : text("archive.fail.all")}</strong>${kind && html`<span class="muted archive-small">${adviceOn(kind)}</span>`}</span></a></li>`;
-  const ordered = Object.entries(found).sort((first, second) => second[1] - first[1]);
-  return html`<nav aria-label=${text("archive.fail.classes")}><ul class="archive-classes">${one(null, all)}${ordered.map(([kind, number]) => one(kind, number))}</ul></nav>`;
+  const ordered = Object.entries(found).toSorted((first, second) => second[1] - first[1]);
+  return html`<nav aria-label=${text("archive.fail.classes")}><ul class="archive-classes">${item(null, all)}${ordered.map(([kind, number]) => item(kind, number))}</ul></nav>`;
 }
 
 /** Buttons for those that were chosen, or else for all that match. */

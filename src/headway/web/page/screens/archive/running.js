@@ -15,7 +15,7 @@ export async function runningJobs() {
   const found = await Promise.all(LANES.map((lane) => call("listJobs", { lane, status: "running", size: MOST })));
   const jobs = found.flatMap(({ items }) => items).filter(({ type }) => TYPES.has(type));
   await lookUpTitles(jobs.map(({ labels }) => labels.item));
-  return jobs.sort((one, other) => one.id - other.id);
+  return jobs.toSorted((first, second) => first.id - second.id);
 }
 
 export function subscriptionOf({ key }) {

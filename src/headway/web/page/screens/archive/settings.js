@@ -94,7 +94,7 @@ export function valuesOf(subscription) {
 }
 
 function qualityText(quality) {
-  return /p$/.test(quality) ? text("archive.quality.most", { q: quality }) : text(`archive.quality.${quality}`);
+  return quality.endsWith("p") ? text("archive.quality.most", { q: quality }) : text(`archive.quality.${quality}`);
 }
 
 function intervals(now) {

@@ -38,14 +38,14 @@ function list(found, q, view) {
     </div>
     ${found.items.length === 0
       ? html`<p class="card-body muted">${text("archive.none.match", { q })}</p>`
-      : html`<ul class="archive-list">${each(found.items, ({ id }) => id, (each) => row(each, view))}</ul>`}
+      : html`<ul class="archive-list">${each(found.items, ({ id }) => id, (subscription) => row(subscription, view))}</ul>`}
   </section>
   ${pager(found)}`;
 }
 
 function row(subscription, view) {
   const { id, name, site, tenant } = subscription;
-  const actions = Object.fromEntries(actionsOf(subscription, view).map((each) => [each.key, each]));
+  const actions = Object.fromEntries(actionsOf(subscription, view).map((action) => [action.key, action]));
   const small = ({ label, run, unless, icon: drawing }, bare = false) =>
     button({ label, run, unless, icon: drawing, bare, needs: "submit" });
   return html`<li class="archive-row" data-row>
@@ -96,7 +96,7 @@ export function numbers({ id, counts, expected_total: counted, complete }) {
 
 function stack(counts, expected) {
   const parts = { done: counts.on_disk, missing: counts.missing, failed: counts.failed, pending: counts.pending, skipped: counts.skipped };
-  const known = Object.values(parts).reduce((sum, each) => sum + each, 0);
+  const known = Object.values(parts).reduce((sum, number) => sum + number, 0);
   const all = Math.max(known, expected ?? 0);
   return html`<span class="archive-stack" role="img" aria-label=${text("archive.share", { ...parts, all })} title=${text("archive.share", { ...parts, all })}>
     ${Object.entries(parts).map(([name, many]) => html`<span class=${name} --share=${String(all > 0 ? many / all : 0)}></span>`)}

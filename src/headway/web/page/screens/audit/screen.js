@@ -110,7 +110,7 @@ async function newestTrail(before) {
   const begin = Math.max(0, end - SIZE - 1);
   const trail = await call("listTrail", { after: begin, limit: SIZE });
   // Some in between may be gone with their jobs, so the number of those found says nothing.
-  return { items: trail.items.filter(({ id }) => id < end).reverse(), older: begin + 1 > trail.oldest ? begin + 1 : null };
+  return { items: trail.items.filter(({ id }) => id < end).toReversed(), older: begin + 1 > trail.oldest ? begin + 1 : null };
 }
 
 function fits(item, q) {

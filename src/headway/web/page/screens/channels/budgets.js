@@ -73,7 +73,7 @@ async function setBudget(before, view) {
   });
   if (!set) return;
   // It has taken the place of one of the same period and currency, if there was one.
-  const replaced = before ?? (view.data.budgets?.items ?? []).find((each) => ["tenant", "period", "currency"].every((name) => each[name] === budget[name]));
+  const replaced = before ?? (view.data.budgets?.items ?? []).find((other) => ["tenant", "period", "currency"].every((name) => other[name] === budget[name]));
   done(view, text("channels.did.budget", { tenant: budget.tenant || text("upstreams.nobody") }), () => (replaced ? put(replaced) : takeAway(budget)));
 }
 

@@ -100,7 +100,7 @@ function dayChart(items, currency, span) {
   const earliest = Math.min(today - FEWEST_DAYS + 1, ...rows.map(dayNumber));
   const first = span ? today - span + 1 : Math.max(earliest, today - MOST_DAYS + 1);
   const series = KINDS.map(([kind, colour]) => {
-    const values = new Array(today - first + 1).fill(0);
+    const values = Array.from({ length: today - first + 1 }, () => 0);
     for (const row of rows) {
       if (row.kind === kind && dayNumber(row) >= first) values[dayNumber(row) - first] += Number(row.cost);
     }
@@ -116,7 +116,7 @@ function dayChart(items, currency, span) {
 
 function groupSection({ items, more }, params) {
   const by = groupOf(params);
-  const sorted = [...items].sort((one, other) => one.currency.localeCompare(other.currency) || Number(other.cost) - Number(one.cost));
+  const sorted = items.toSorted((one, other) => one.currency.localeCompare(other.currency) || Number(other.cost) - Number(one.cost));
   const most = {};
   for (const { currency, cost } of items) most[currency] = Math.max(most[currency] ?? 0, Number(cost));
   return html`<section><div class="row between"><h2>${text("channels.bygroup")}</h2>

@@ -118,7 +118,7 @@ function learnedSection({ code }, capacity, learned, view) {
 }
 
 function refusals(samples) {
-  const last = samples.slice(-REFUSALS).reverse();
+  const last = samples.slice(-REFUSALS).toReversed();
   return html`<div class="table-frame"><table><caption class="visually-hidden">${text("upstreams.refusals")}</caption>
     <thead><tr><th scope="col">${text("upstreams.refused.at")}</th><th scope="col" class="number">${text("upstreams.refused.rpm")}</th><th scope="col" class="number">${text("upstreams.refused.took")}</th></tr></thead>
     <tbody>${each(last, ({ ts }) => ts, ({ ts, rpm, avg_ms: took }) => html`<tr><td>${when(ts)}</td><td class="number">${count(rpm)}</td><td class="number">${duration(took / 1000)}</td></tr>`)}</tbody></table></div>`;

@@ -70,7 +70,7 @@ async function find(asked) {
     if (asked.url === url) asked.error = error;
   }
   asked.busy = null;
-  const first = asked.candidates?.find((each) => each.valid !== false && !subscribed(asked, each.url));
+  const first = asked.candidates?.find(({ valid, url: address }) => valid !== false && !subscribed(asked, address));
   if (first) choose(asked, first.url);
   else asked.redraw();
 }
@@ -97,8 +97,8 @@ async function choose(asked, url) {
   Object.assign(asked, { chosen: url, preview: null, error: null });
   asked.redraw();
   try {
-    const preview = await call("parseFeed", { limit: ITEMS }, { body: { url } });
-    if (asked.chosen === url) asked.preview = preview;
+    const parsed = await call("parseFeed", { limit: ITEMS }, { body: { url } });
+    if (asked.chosen === url) asked.preview = parsed;
   } catch (error) {
     if (asked.chosen === url) asked.preview = { error };
   }

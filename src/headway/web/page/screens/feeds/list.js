@@ -21,8 +21,8 @@ export function listPane(view) {
     <div class="feeds-bar">
       <div class="row">
         <a class="feeds-button narrow-only" href=${here(route, { pane: "feeds" })}>${icon("left")}<span>${text("feeds.side")}</span></a>
-        <div class="segments" role="group" aria-label=${text("feeds.which")}>${["unread", "all", "starred"].map((each) => html`<a
-          href=${link("feeds", ...route.path, { q: route.params.q, view: each })} aria-current=${viewOf(route) === each ? "true" : null}>${text(`feeds.view.${each}`)}</a>`)}</div>
+        <div class="segments" role="group" aria-label=${text("feeds.which")}>${["unread", "all", "starred"].map((which) => html`<a
+          href=${link("feeds", ...route.path, { q: route.params.q, view: which })} aria-current=${viewOf(route) === which ? "true" : null}>${text(`feeds.view.${which}`)}</a>`)}</div>
         <span class="push row">
           ${button({ label: text("feeds.markAll"), icon: "check", bare: true, needs: "submit", keys: "Shift+A", title: `${text("feeds.markAll")} (Shift+A)`, run: () => markAllRead(view) })}
           <a class="feeds-button bare narrow-only" href=${here(route, { pane: "about" })} title=${text("feeds.about")} aria-label=${text("feeds.about")}>${icon("info")}</a>

@@ -36,7 +36,7 @@ export function intervalText(minutes) {
 }
 
 export function intervals(now = 30) {
-  const offered = [...new Set([...MINUTES, now])].sort((one, other) => one - other);
+  const offered = [...new Set([...MINUTES, now])].toSorted((one, other) => one - other);
   return offered.map((minutes) => [String(minutes), intervalText(minutes)]);
 }
 

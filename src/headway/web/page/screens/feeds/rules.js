@@ -93,7 +93,7 @@ async function apply(view, rule) {
   const { matched, looked_at } = await call("tryRule", {}, { body: { name, actions, conditions, feeds, folders } });
   const sure = await confirm({
     title: text("feeds.rule.apply.title", { name }),
-    about: text("feeds.rule.apply.about", { n: matched, of: looked_at, what: actions.map((each) => text(`feeds.do.${each}`)).join(text("feeds.comma")) }),
+    about: text("feeds.rule.apply.about", { n: matched, of: looked_at, what: actions.map((action) => text(`feeds.do.${action}`)).join(text("feeds.comma")) }),
     action: text("feeds.rule.apply"),
     danger: actions.includes("drop"),
   });
@@ -123,7 +123,7 @@ export function editRule(view, rule = null) {
   const draft = {
     view, rule, busy: false, error: null, trial: null,
     name: rule?.name ?? "", actions: new Set(rule?.actions ?? ["read"]),
-    conditions: (rule?.conditions ?? [{ field: "title", test: "contains", text: "" }]).map((each) => ({ ...each })),
+    conditions: (rule?.conditions ?? [{ field: "title", test: "contains", text: "" }]).map((condition) => ({ ...condition })),
     place: placeOfRule(rule),
   };
   return openDialog({
@@ -149,7 +149,7 @@ function bodyOf({ rule, name, actions, conditions, place }) {
   const at = rest.join(":");
   return {
     name: name.trim(),
-    actions: ACTIONS.filter((each) => actions.has(each)),
+    actions: ACTIONS.filter((action) => actions.has(action)),
     conditions: conditions.filter(({ text: sought }) => sought !== "").map(({ field, test, text: sought }) => ({ field, test, text: sought })),
     feeds: place === "kept" ? rule.feeds : kind === "feed" ? [at] : [],
     folders: place === "kept" ? rule.folders : kind === "folder" ? [at] : [],
@@ -208,7 +208,7 @@ async function guarded(draft, run) {
 }
 
 function conditionRow(draft, condition, at, change) {
-  const choice = (name, values, key, label) => html`<select name="${name}-${at}" aria-label=${label} @change=${change(({ value }) => { condition[name] = value; })}>${values.map((each) => html`<option value=${each} selected=${each === condition[name]}>${text(`${key}.${each}`)}</option>`)}</select>`;
+  const choice = (name, values, key, label) => html`<select name="${name}-${at}" aria-label=${label} @change=${change(({ value }) => { condition[name] = value; })}>${values.map((value) => html`<option value=${value} selected=${value === condition[name]}>${text(`${key}.${value}`)}</option>`)}</select>`;
   return html`<div class="feeds-condition">
     ${choice("field", FIELDS, "feeds.field.of", text("feeds.rule.field"))}
     ${choice("test", TESTS, "feeds.test", text("feeds.rule.test"))}

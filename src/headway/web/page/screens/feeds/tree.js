@@ -22,11 +22,11 @@ export function foldersOf(feeds) {
     if (names.length > 0) found.get(feed.folder).feeds.push(feed);
   }
   const order = (one, other) => compare(one.path.split("/"), other.path.split("/"));
-  return [...found.values()].sort(order);
+  return [...found.values()].toSorted(order);
 }
 
 export function byTitle(feeds) {
-  return [...feeds].sort((one, other) => one.title.localeCompare(other.title));
+  return feeds.toSorted((one, other) => one.title.localeCompare(other.title));
 }
 
 export function isBelow(folder, path) {

@@ -166,7 +166,7 @@ function trail(events) {
   return html`<section class="card"><div class="card-head"><h2>${text("requests.trail")}</h2></div>
     <div class="table-frame plain"><table>
       <thead><tr><th class="tight">${text("requests.trail.when")}</th><th class="tight">${text("requests.trail.what")}</th><th class="tight">${text("requests.col.state")}</th><th class="tight">${text("requests.trail.who")}</th><th>${text("requests.trail.detail")}</th></tr></thead>
-      <tbody>${each(withWho(events).reverse(), ({ id }) => id, (event) => html`<tr>
+      <tbody>${each(withWho(events).toReversed(), ({ id }) => id, (event) => html`<tr>
         <td class="tight">${when(event.at)}</td><td class="tight">${eventText(event.event)}</td>
         <td class="tight muted">${event.after && event.before !== event.after ? html`${event.before && `${stateText(event.before)} → `}${stateText(event.after)}` : "–"}</td>
         <td class="tight">${event.who ?? html`<span class="muted">${text("requests.trail.itself")}</span>`}</td><td class="error-cell">${detailText(event) || html`<span class="muted">–</span>`}</td>

@@ -34,10 +34,10 @@ export async function newRequest() {
   go(link("requests", job.id));
 }
 
-async function namesOf(listed) {
+async function namesOf(operation) {
   if (!seesAll()) return [];
   try {
-    return (await call(listed)).items.map(({ name }) => name);
+    return (await call(operation)).items.map(({ name }) => name);
   } catch {
     return []; // a courtesy: they can still be typed
   }
@@ -62,7 +62,7 @@ function payloadOf(written) {
   try {
     value = JSON.parse(written);
   } catch (error) {
-    throw new Error(text("requests.form.args.bad", { why: error.message }));
+    throw new Error(text("requests.form.args.bad", { why: error.message }), { cause: error });
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) throw new Error(text("requests.form.args.object"));
   return written;

@@ -160,7 +160,10 @@ function selectPage(items) {
   const some = !all && items.some(({ id }) => state.selected.has(id));
   const toggle = () => {
     const selected = new Set(state.selected);
-    for (const { id } of items) all ? selected.delete(id) : selected.add(id);
+    for (const { id } of items) {
+      if (all) selected.delete(id);
+      else selected.add(id);
+    }
     set({ selected, all: false });
   };
   return html`<label><input type="checkbox" aria-label=${text("requests.select.page")} .checked=${all} .indeterminate=${some} @change=${toggle} /><span aria-hidden="true">${text("requests.select.page")}</span></label>`;

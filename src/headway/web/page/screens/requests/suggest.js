@@ -14,10 +14,10 @@ const MOST = 12;
 /** The word around the place where somebody types: a blank inside of quotes does not end it. */
 export function wordAt(typed, caret) {
   let from = 0;
-  let quoted = false;
+  let inQuotes = false;
   for (let at = 0; at < caret; at += 1) {
-    if (typed[at] === '"' && typed[at - 1] !== "\\") quoted = !quoted;
-    else if (!quoted && /\s/.test(typed[at])) from = at + 1;
+    if (typed[at] === '"' && typed[at - 1] !== "\\") inQuotes = !inQuotes;
+    else if (!inQuotes && /\s/.test(typed[at])) from = at + 1;
   }
   return { from, to: caret, word: typed.slice(from, caret) };
 }

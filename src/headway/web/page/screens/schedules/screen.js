@@ -149,7 +149,7 @@ function asked({ name, type, way, every, cron, zone, lane, upstream, args }, sch
   } catch {
     throw new Error(text("schedules.args.bad"));
   }
-  const upstreams = upstream.split(",").map((each) => each.trim()).filter(Boolean);
+  const upstreams = upstream.split(",").map((part) => part.trim()).filter(Boolean);
   const job = jobOf({ type, args: parsed, lane: lane || "default", tenant: schedule?.tenant, key: schedule?.key, upstreams, priority: schedule?.priority ?? 5 });
   return { name: schedule?.name ?? name, ...(way === "cron" ? { cron, zone } : { every }), job };
 }

@@ -22,7 +22,7 @@ export function lanes(view) {
 
 function laneRow(lane, view) {
   const { name, running, limit, limits, paused, settings, counts } = lane;
-  const pace = limits.find((each) => each.interval_s);
+  const pace = limits.find((limited) => limited.interval_s);
   return html`<tr data-row>
     <th scope="row"><a href=${link("requests", { q: sought({ lane: name }) })}>${name}</a>${paused && html` <span class="badge paused">${text("state.paused")}</span>`}</th>
     <td><span class="use"><span class="numbers">${count(running)} / ${limit === null ? "∞" : count(limit)}</span>${limit === null ? null : bar(limit ? running / limit : 1, text("settings.use", { name }))}</span></td>
@@ -56,5 +56,5 @@ export function declared(view) {
       <thead><tr><th scope="col">${text("settings.kind")}</th><th scope="col">${text("settings.name")}</th><th scope="col">${text("settings.value")}</th></tr></thead>
       <tbody>${each(items.filter(({ value }) => Object.keys(value).length > 0), ({ kind, name }) => `${kind}:${name}`, ({ kind, name, value, from }) => html`<tr data-row>
         <td>${text(`settings.kind.${kind}`)}</td><th scope="row">${kind === "upstream" && !name.includes("*") ? html`<a href=${link("upstreams", name)}>${name}</a>` : name || "*"}</th>
-        <td class="values">${Object.entries(value).filter(([, each]) => each !== null).map(([key, each]) => html`<span class="value-pair"><code>${key} = ${typeof each === "object" ? JSON.stringify(each) : String(each)}</code> <span class="muted">${text(`settings.layer.${from[key]}`)}</span></span>`)}</td></tr>`)}</tbody></table></div>`;
+        <td class="values">${Object.entries(value).filter(([, set]) => set !== null).map(([key, set]) => html`<span class="value-pair"><code>${key} = ${typeof set === "object" ? JSON.stringify(set) : String(set)}</code> <span class="muted">${text(`settings.layer.${from[key]}`)}</span></span>`)}</td></tr>`)}</tbody></table></div>`;
 }

@@ -22,8 +22,8 @@ export const screen = {
   concerns: () => false,
 
   ask({ params }) {
-    const { state, upstream, tenant } = params;
-    const mine = { slots: () => call("listSlots", { state, upstream, tenant, page: params.page ?? 1, size: SIZE }) };
+    const { page = 1, upstream, tenant } = params;
+    const mine = { slots: () => call("listSlots", { state: params.state, upstream, tenant, page, size: SIZE }) };
     return seesAll() ? { ...mine, stats: () => call("slotStats"), gate: () => busiest(upstream) } : mine;
   },
 
@@ -56,7 +56,7 @@ function mostNamed(items) {
     const name = upstream ?? upstreams[0];
     if (name) found.set(name, (found.get(name) ?? 0) + 1);
   }
-  return [...found].sort((one, other) => other[1] - one[1] || one[0].localeCompare(other[0]))[0]?.[0];
+  return [...found].toSorted((one, other) => other[1] - one[1] || one[0].localeCompare(other[0]))[0]?.[0];
 }
 
 function figures({ sessions, counts }) {
@@ -67,10 +67,10 @@ function figures({ sessions, counts }) {
   </div>`;
 }
 
-function filters({ state = "", upstream, tenant }) {
+function filters({ state: chosen = "", upstream, tenant }) {
   return html`<div class="row">
     ${[["upstream", upstream], ["tenant", tenant]].map(([name, value]) => value && html`<span class="chip">${text(`slots.${name}`)}: <b>${value}</b> ${button({ label: text("slots.any", { name: text(`slots.${name}`) }), icon: "close", bare: true, needs: null, run: () => adjust({ [name]: null, page: null }) })}</span>`)}
-    <div class="segments" role="group" aria-label=${text("slots.state")}>${STATES.map((each) => html`<button type="button" aria-pressed=${String(each === state)} @click=${() => adjust({ state: each, page: null })}>${text(`slots.state.${each || "all"}`)}</button>`)}</div>
+    <div class="segments" role="group" aria-label=${text("slots.state")}>${STATES.map((name) => html`<button type="button" aria-pressed=${String(name === chosen)} @click=${() => adjust({ state: name, page: null })}>${text(`slots.state.${name || "all"}`)}</button>`)}</div>
   </div>`;
 }
 
@@ -79,17 +79,17 @@ function filters({ state = "", upstream, tenant }) {
 /** Each tenant's share beside the one that it is due: equal, by weight, among those who are here. */
 function fairness({ name, tenants, limit, running }) {
   const weights = tenants.reduce((sum, { weight }) => sum + weight, 0);
-  const shown = [...tenants].sort((one, other) => one.tenant.localeCompare(other.tenant)).slice(0, 24);
+  const shown = tenants.toSorted((one, other) => one.tenant.localeCompare(other.tenant)).slice(0, 24);
   return html`<section><div class="row between"><h2>${text("slots.fairness", { name })}</h2><span class="muted numbers">${text("slots.places", { n: running, limit: limit ?? "∞" })}</span></div>
-    <div class="card card-body"><ul class="fair" aria-label=${text("slots.fairness", { name })}>${each(shown, ({ tenant }) => tenant, (row) => fairRow(row, row.weight / weights))}</ul>
+    <div class="card card-body"><ul class="fair" aria-label=${text("slots.fairness", { name })}>${each(shown, ({ tenant }) => tenant, (share) => fairRow(share, share.weight / weights))}</ul>
       <p class="muted hint-line"><i class="due-key"></i> ${text("slots.due")}</p></div></section>`;
 }
 
-function fairRow(row, due) {
-  return html`<li><button type="button" class="link fair-name" @click=${() => adjust({ tenant: row.tenant, page: null })}>${row.tenant || text("slots.nobody")}</button>
-    <span class="fair-bar">${bar(row.share, text("slots.share", { tenant: row.tenant, share: percent(row.share), due: percent(due) }), row.share > due * 1.5 ? "warn" : "blue")}<span class="due" --at=${String(Math.min(1, due))}></span></span>
-    <span class="numbers fair-numbers">${percent(row.share)}</span>
-    <span class="numbers muted fair-line">${text("slots.holdswaits", { held: row.running, waits: row.waiting })}</span></li>`;
+function fairRow({ tenant, share, running, waiting }, due) {
+  return html`<li><button type="button" class="link fair-name" @click=${() => adjust({ tenant, page: null })}>${tenant || text("slots.nobody")}</button>
+    <span class="fair-bar">${bar(share, text("slots.share", { tenant, share: percent(share), due: percent(due) }), share > due * 1.5 ? "warn" : "blue")}<span class="due" --at=${String(Math.min(1, due))}></span></span>
+    <span class="numbers fair-numbers">${percent(share)}</span>
+    <span class="numbers muted fair-line">${text("slots.holdswaits", { held: running, waits: waiting })}</span></li>`;
 }
 
 // -------------------------------------------------------------------- the list

@@ -35,7 +35,7 @@ function historySection(view, history) {
   const drawn = history && charts(history);
   return html`<section aria-label=${text("upstreams.history")}>
     <div class="row between"><h2>${text("upstreams.history")}</h2>
-      <div class="segments" role="group" aria-label=${text("upstreams.span")}>${SPANS.map((each) => html`<button type="button" aria-pressed=${String(each === span)} @click=${() => adjust({ span: each === "live" ? null : each })}>${text(`upstreams.span.${each}`)}</button>`)}</div></div>
+      <div class="segments" role="group" aria-label=${text("upstreams.span")}>${SPANS.map((name) => html`<button type="button" aria-pressed=${String(name === span)} @click=${() => adjust({ span: name === "live" ? null : name })}>${text(`upstreams.span.${name}`)}</button>`)}</div></div>
     ${view.errors.history && problemNotice(view.errors.history, view.refresh)}
     ${drawn && html`<div class="card card-body big-chart"><h3>${drawn.traffic.label}</h3>${chartWithLegend(drawn.traffic)}</div>
       <div class="halves">
@@ -57,9 +57,9 @@ function tenants(gate) {
 }
 
 /** Rows that change their places with every look cannot be read: small differences do not count. */
-function byShare(tenants) {
+function byShare(sharing) {
   const rough = ({ share }) => Math.round(share * 10);
-  return [...tenants].sort((one, other) => rough(other) - rough(one) || one.tenant.localeCompare(other.tenant));
+  return sharing.toSorted((one, other) => rough(other) - rough(one) || one.tenant.localeCompare(other.tenant));
 }
 
 function tenantRow(row) {
@@ -90,7 +90,7 @@ function learnedSection(gate, limit, view) {
 }
 
 function refusals(history) {
-  const last = history.slice(-6).reverse();
+  const last = history.slice(-6).toReversed();
   return html`<div class="table-frame"><table><caption class="visually-hidden">${text("upstreams.refusals")}</caption>
     <thead><tr><th scope="col">${text("upstreams.refused.at")}</th><th scope="col" class="number">${text("upstreams.refused.rpm")}</th><th scope="col" class="number">${text("upstreams.refused.took")}</th></tr></thead>
     <tbody>${each(last, ({ at }) => at, ({ at, rpm, response_ms: took }) => html`<tr><td>${when(at)}</td><td class="number">${count(rpm)}</td><td class="number">${duration(took / 1000)}</td></tr>`)}</tbody></table></div>`;
@@ -116,14 +116,14 @@ function holders(gate) {
 }
 
 function settings(gate, view) {
-  const value = Object.entries(gate.settings?.value ?? {}).filter(([, each]) => each !== null);
+  const value = Object.entries(gate.settings?.value ?? {}).filter(([, set]) => set !== null);
   const from = gate.settings?.from ?? {};
   return html`<section><div class="row between"><h2>${text("upstreams.settings")}</h2>
       ${gate.settings?.overridden && button({ label: text("caps.reset"), icon: "retry", run: () => resetCaps("Upstreams", gate, view) })}</div>
     ${value.length === 0
       ? html`<p class="muted">${text("upstreams.settings.none")}</p>`
       : html`<div class="table-frame"><table><thead><tr><th scope="col">${text("upstreams.setting")}</th><th scope="col">${text("upstreams.value")}</th><th scope="col">${text("upstreams.from")}</th></tr></thead>
-        <tbody>${value.map(([name, each]) => html`<tr><th scope="row"><code>${name}</code></th><td><code class="wraps">${typeof each === "object" ? JSON.stringify(each) : String(each)}</code></td>
+        <tbody>${value.map(([name, set]) => html`<tr><th scope="row"><code>${name}</code></th><td><code class="wraps">${typeof set === "object" ? JSON.stringify(set) : String(set)}</code></td>
           <td>${from[name] === "operator" ? html`<span class="badge warn">${text("upstreams.from.operator")}</span>` : text(`upstreams.from.${from[name]}`)}</td></tr>`)}</tbody></table></div>`}
     ${gate.settings && gate.settings.declared_as !== gate.name && html`<p class="muted">${text("upstreams.declared", { pattern: gate.settings.declared_as })}</p>`}
   </section>`;

@@ -57,7 +57,7 @@ function numbers(before, after) {
 
 function tenants(before, after) {
   const was = new Map(before.tenants.map((row) => [row.name, row]));
-  const shown = [...after.tenants].sort((one, other) => other.waits.p95_s - one.waits.p95_s).slice(0, MOST_TENANTS);
+  const shown = after.tenants.toSorted((one, other) => other.waits.p95_s - one.waits.p95_s).slice(0, MOST_TENANTS);
   const wait = (row, name) => (row ? span(row.waits[name]) : "–");
   return html`<section><h2>${text("whatif.tenants")}</h2><div class="table-frame"><table>
     <thead><tr><th scope="col">${text("whatif.tenant")}</th><th scope="col" class="number">${text("whatif.row.p50")}</th><th scope="col" class="number">${text("whatif.after")}</th><th scope="col" class="number">${text("whatif.row.p95")}</th><th scope="col" class="number">${text("whatif.after")}</th></tr></thead>
@@ -104,7 +104,7 @@ function figures({ runs, kind, name }) {
 /** The same figure of both, on one scale and one time. */
 function pair(title, runs, linesOf, unit = "") {
   const length = Math.max(...runs.map((run) => run.series.taken.length));
-  const padded = (values) => [...values, ...new Array(length - values.length).fill(null)];
+  const padded = (values) => [...values, ...Array.from({ length: length - values.length }, () => null)];
   const all = runs.map((run, index) => linesOf(run, index).filter(({ values }) => values.some((value) => value !== null)).map((line) => ({ ...line, values: padded(line.values) })));
   const max = Math.max(0, ...all.flatMap((lines) => lines.flatMap(({ values }) => values.map((value) => value ?? 0))));
   const round = (value) => count(Math.round(value * 100) / 100);
